@@ -1,0 +1,101 @@
+// All file access, so that tests can run in memory and fail any call.
+//
+// Paths are plain strings, UTF-8 on every platform we build for. Every error
+// message names the path and the system's reason: "models/x.gguf: No such file
+// or directory". Three forms: posix, memory (tests), faulty (tests; fails the
+// Nth call of another).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace ingle {
+
+// The bytes of one file, fixed at the time it was mapped.
+//
+// Owns:    the mapping; bytes() lives as long as this object.
+// Threads: any.
+// Crash:   reading a page of a file that was truncated after mapping raises
+//          SIGBUS; files we map are renamed into place and never rewritten.
+class MappedFile {
+ public:
+  virtual ~MappedFile() = default;
+  virtual ByteView bytes() const = 0;
+};
+
+// A file being written. Destroying it without close() abandons it: what was
+// written may or may not be there.
+//
+// Threads: one.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  // Errors: kNoSpace, kIo; the file must not be used after one.
+  virtual Status append(ByteView bytes) = 0;
+  // Durable when it returns. Errors: kNoSpace, kIo.
+  virtual Status sync() = 0;
+  virtual Status close() = 0;
+};
+
+struct FileInfo {
+  uint64_t size = 0; // bytes
+  bool is_directory = false;
+};
+
+struct SpaceInfo {
+  uint64_t capacity = 0; // bytes
+  uint64_t available = 0; // bytes, to this user
+};
+
+// Threads: any.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  // Errors: kNotFound, kIo. An empty file maps to no bytes.
+  virtual Result<std::shared_ptr<MappedFile>> map(const std::string& path) = 0;
+  // Errors: kNotFound, kIo.
+  virtual Result<std::string> read(const std::string& path) = 0;
+  // Creates or truncates. Mode 0600. Errors: kNotFound (no such folder),
+  // kNoSpace, kIo.
+  virtual Result<std::unique_ptr<WritableFile>> create(
+      const std::string& path) = 0;
+  // Atomic within one file system. Replaces a file; a folder is only replaced
+  // when it is empty. Errors: kNotFound, kIo.
+  virtual Status rename(const std::string& from, const std::string& to) = 0;
+  // A file, or a folder with all that is in it; kOk where nothing is there.
+  virtual Status remove(const std::string& path) = 0;
+  // With its parents, mode 0700; kOk where it exists.
+  virtual Status create_directory(const std::string& path) = 0;
+  // Names (not paths) in the folder, sorted. Errors: kNotFound, kIo.
+  virtual Result<std::vector<std::string>> list(const std::string& path) = 0;
+  // Errors: kNotFound, kIo.
+  virtual Result<FileInfo> stat(const std::string& path) = 0;
+  // Makes renames in the folder durable. Errors: kNotFound, kIo.
+  virtual Status sync_directory(const std::string& path) = 0;
+  virtual Result<SpaceInfo> space(const std::string& path) = 0;
+
+  bool exists(const std::string& path) {
+    return stat(path).is_ok();
+  }
+};
+
+std::unique_ptr<FileSystem> make_posix_file_system();
+std::unique_ptr<FileSystem> make_memory_file_system();
+
+// `folder`/`name`, without a doubled slash.
+std::string join_path(std::string_view folder, std::string_view name);
+// What stands before the last slash; "." where there is none, "/" at the root.
+std::string parent_path(std::string_view path);
+// What stands after the last slash.
+std::string base_name(std::string_view path);
+
+// Writes the whole file, syncs and closes it; removes it where that failed.
+Status write_file(FileSystem& fs, const std::string& path, ByteView bytes);
+
+} // namespace ingle

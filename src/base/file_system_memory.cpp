@@ -1,0 +1,210 @@
+#include "base/file_system.h"
+
+#include <map>
+#include <mutex>
+#include <set>
+
+namespace ingle {
+namespace {
+
+using Content = std::shared_ptr<std::string>;
+
+class MemoryMappedFile final : public MappedFile {
+ public:
+  explicit MemoryMappedFile(Content content) : content_(std::move(content)) {}
+  ByteView bytes() const override {
+    return as_bytes(*content_);
+  }
+
+ private:
+  Content content_;
+};
+
+class MemoryWritableFile final : public WritableFile {
+ public:
+  explicit MemoryWritableFile(Content content) : content_(std::move(content)) {}
+  Status append(ByteView bytes) override {
+    content_->append(as_text(bytes));
+    return Status::ok();
+  }
+  Status sync() override {
+    return Status::ok();
+  }
+  Status close() override {
+    return Status::ok();
+  }
+
+ private:
+  Content content_;
+};
+
+Status missing(const std::string& path) {
+  return Status::not_found(path + ": No such file or directory");
+}
+
+// Absolute or relative paths are both only names here; "." is the root of the
+// relative ones and always exists, as does "/".
+class MemoryFileSystem final : public FileSystem {
+ public:
+  Result<std::shared_ptr<MappedFile>> map(const std::string& path) override {
+    std::lock_guard lock(mutex_);
+    const auto it = files_.find(path);
+    if (it == files_.end()) {
+      return missing(path);
+    }
+    return std::shared_ptr<MappedFile>(
+        std::make_shared<MemoryMappedFile>(it->second));
+  }
+
+  Result<std::string> read(const std::string& path) override {
+    std::lock_guard lock(mutex_);
+    const auto it = files_.find(path);
+    if (it == files_.end()) {
+      return missing(path);
+    }
+    return *it->second;
+  }
+
+  Result<std::unique_ptr<WritableFile>> create(
+      const std::string& path) override {
+    std::lock_guard lock(mutex_);
+    if (!is_directory(parent_path(path))) {
+      return missing(path);
+    }
+    if (is_directory(path)) {
+      return Status::io(path + ": Is a directory");
+    }
+    auto content = std::make_shared<std::string>();
+    files_[path] = content;
+    return std::unique_ptr<WritableFile>(
+        std::make_unique<MemoryWritableFile>(std::move(content)));
+  }
+
+  Status rename(const std::string& from, const std::string& to) override {
+    std::lock_guard lock(mutex_);
+    if (!is_directory(parent_path(to))) {
+      return missing(to);
+    }
+    if (const auto it = files_.find(from); it != files_.end()) {
+      files_[to] = it->second;
+      files_.erase(from);
+      return Status::ok();
+    }
+    if (folders_.count(from) == 0) {
+      return missing(from);
+    }
+    if (has_children(to)) {
+      return Status::io(from + " -> " + to + ": Directory not empty");
+    }
+    move_folder(from, to);
+    return Status::ok();
+  }
+
+  Status remove(const std::string& path) override {
+    std::lock_guard lock(mutex_);
+    files_.erase(path);
+    folders_.erase(path);
+    const std::string prefix = path + "/";
+    std::erase_if(files_, [&](const auto& entry) {
+      return entry.first.starts_with(prefix);
+    });
+    std::erase_if(folders_, [&](const auto& folder) {
+      return folder.starts_with(prefix);
+    });
+    return Status::ok();
+  }
+
+  Status create_directory(const std::string& path) override {
+    std::lock_guard lock(mutex_);
+    for (std::string at = path; !is_directory(at); at = parent_path(at)) {
+      if (files_.count(at) != 0) {
+        return Status::io(at + ": File exists");
+      }
+      folders_.insert(at);
+    }
+    return Status::ok();
+  }
+
+  Result<std::vector<std::string>> list(const std::string& path) override {
+    std::lock_guard lock(mutex_);
+    if (!is_directory(path)) {
+      return missing(path);
+    }
+    std::set<std::string> names;
+    for (const auto& [file, content] : files_) {
+      if (parent_path(file) == path) {
+        names.insert(base_name(file));
+      }
+    }
+    for (const auto& folder : folders_) {
+      if (parent_path(folder) == path) {
+        names.insert(base_name(folder));
+      }
+    }
+    return std::vector<std::string>(names.begin(), names.end());
+  }
+
+  Result<FileInfo> stat(const std::string& path) override {
+    std::lock_guard lock(mutex_);
+    if (const auto it = files_.find(path); it != files_.end()) {
+      return FileInfo{it->second->size(), false};
+    }
+    if (is_directory(path)) {
+      return FileInfo{0, true};
+    }
+    return missing(path);
+  }
+
+  Status sync_directory(const std::string& path) override {
+    std::lock_guard lock(mutex_);
+    return is_directory(path) ? Status::ok() : missing(path);
+  }
+
+  Result<SpaceInfo> space(const std::string&) override {
+    constexpr uint64_t kPlenty = uint64_t{1} << 40;
+    return SpaceInfo{kPlenty, kPlenty};
+  }
+
+ private:
+  bool is_directory(const std::string& path) const {
+    return path == "." || path == "/" || folders_.count(path) != 0;
+  }
+
+  bool has_children(const std::string& path) const {
+    const std::string prefix = path + "/";
+    const auto file = files_.lower_bound(prefix);
+    const auto folder = folders_.lower_bound(prefix);
+    return (file != files_.end() && file->first.starts_with(prefix)) ||
+        (folder != folders_.end() && folder->starts_with(prefix));
+  }
+
+  void move_folder(const std::string& from, const std::string& to) {
+    const std::string prefix = from + "/";
+    std::map<std::string, Content> moved_files;
+    std::set<std::string> moved_folders = {to};
+    for (const auto& [path, content] : files_) {
+      const bool inside = path.starts_with(prefix);
+      moved_files[inside ? to + path.substr(from.size()) : path] = content;
+    }
+    for (const auto& path : folders_) {
+      if (path != from) {
+        const bool inside = path.starts_with(prefix);
+        moved_folders.insert(inside ? to + path.substr(from.size()) : path);
+      }
+    }
+    files_ = std::move(moved_files);
+    folders_ = std::move(moved_folders);
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, Content> files_;
+  std::set<std::string> folders_;
+};
+
+} // namespace
+
+std::unique_ptr<FileSystem> make_memory_file_system() {
+  return std::make_unique<MemoryFileSystem>();
+}
+
+} // namespace ingle

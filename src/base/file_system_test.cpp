@@ -1,0 +1,136 @@
+#include "base/file_system.h"
+
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/file_system_faulty.h"
+
+namespace ingle {
+namespace {
+
+// One corpus, run over the posix and the memory form.
+class FileSystemTest : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (GetParam()) {
+      fs_ = make_posix_file_system();
+      std::string name = testing::TempDir() + "ingle-fs-XXXXXX";
+      ASSERT_NE(::mkdtemp(name.data()), nullptr);
+      root_ = name;
+    } else {
+      fs_ = make_memory_file_system();
+      root_ = "/root";
+      ASSERT_TRUE(fs_->create_directory(root_).is_ok());
+    }
+  }
+  void TearDown() override {
+    EXPECT_TRUE(fs_->remove(root_).is_ok());
+  }
+  std::string at(std::string_view name) const {
+    return join_path(root_, name);
+  }
+  void write(std::string_view name, std::string_view text) {
+    ASSERT_TRUE(write_file(*fs_, at(name), as_bytes(text)).is_ok());
+  }
+
+  std::unique_ptr<FileSystem> fs_;
+  std::string root_;
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Forms,
+    FileSystemTest,
+    testing::Bool(),
+    [](const auto& form) { return form.param ? "posix" : "memory"; });
+
+TEST_P(FileSystemTest, ReadsBackWhatWasWritten) {
+  write("a", "hello");
+  EXPECT_EQ(*fs_->read(at("a")), "hello");
+  EXPECT_EQ(as_text((*fs_->map(at("a")))->bytes()), "hello");
+  EXPECT_EQ(fs_->stat(at("a"))->size, 5u);
+}
+
+TEST_P(FileSystemTest, EmptyFileMapsToNoBytes) {
+  write("empty", "");
+  EXPECT_TRUE((*fs_->map(at("empty")))->bytes().empty());
+}
+
+TEST_P(FileSystemTest, CreateTruncates) {
+  write("a", "long text");
+  write("a", "x");
+  EXPECT_EQ(*fs_->read(at("a")), "x");
+}
+
+TEST_P(FileSystemTest, MissingFileIsNotFoundAndNamesThePath) {
+  const Status status = fs_->read(at("none")).status();
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_NE(status.message().find(at("none")), std::string::npos);
+  EXPECT_EQ(fs_->map(at("none")).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(fs_->stat(at("none")).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(
+      fs_->create(at("no/folder")).status().code(), StatusCode::kNotFound);
+}
+
+TEST_P(FileSystemTest, ListsNamesSorted) {
+  write("b", "");
+  write("a", "");
+  ASSERT_TRUE(fs_->create_directory(at("c/d")).is_ok());
+  EXPECT_EQ(*fs_->list(root_), (std::vector<std::string>{"a", "b", "c"}));
+}
+
+TEST_P(FileSystemTest, RenamesAFolderWithItsContent) {
+  ASSERT_TRUE(fs_->create_directory(at("tmp/x")).is_ok());
+  write("tmp/x/file", "1");
+  ASSERT_TRUE(fs_->rename(at("tmp"), at("final")).is_ok());
+  EXPECT_EQ(*fs_->read(at("final/x/file")), "1");
+  EXPECT_FALSE(fs_->exists(at("tmp")));
+}
+
+TEST_P(FileSystemTest, RenameDoesNotReplaceAFilledFolder) {
+  ASSERT_TRUE(fs_->create_directory(at("tmp")).is_ok());
+  ASSERT_TRUE(fs_->create_directory(at("final")).is_ok());
+  write("final/precious", "1");
+  EXPECT_FALSE(fs_->rename(at("tmp"), at("final")).is_ok());
+  EXPECT_EQ(*fs_->read(at("final/precious")), "1");
+}
+
+TEST_P(FileSystemTest, RemoveTakesAFolderAndForgivesAbsence) {
+  ASSERT_TRUE(fs_->create_directory(at("d")).is_ok());
+  write("d/file", "1");
+  EXPECT_TRUE(fs_->remove(at("d")).is_ok());
+  EXPECT_FALSE(fs_->exists(at("d")));
+  EXPECT_TRUE(fs_->remove(at("d")).is_ok());
+}
+
+TEST_P(FileSystemTest, ReadingAFolderAsAFileFails) {
+  EXPECT_FALSE(fs_->read(root_).is_ok());
+  EXPECT_FALSE(fs_->map(root_).is_ok());
+}
+
+TEST(FaultyFileSystem, FailsEveryCallOnceAndWriteFileLeavesNothing) {
+  for (uint64_t n = 1;; ++n) {
+    auto memory = make_memory_file_system();
+    FaultyFileSystem faulty(*memory, n, StatusCode::kNoSpace);
+    const Status status = write_file(faulty, "/f", as_bytes("text"));
+    if (status.is_ok()) {
+      EXPECT_GT(n, 4u); // create, append, sync and close were failed
+      return;
+    }
+    EXPECT_EQ(status.code(), StatusCode::kNoSpace);
+    EXPECT_FALSE(memory->exists("/f"));
+  }
+}
+
+TEST(Paths, JoinParentAndBaseName) {
+  EXPECT_EQ(join_path("a/", "b"), "a/b");
+  EXPECT_EQ(join_path("a", "b"), "a/b");
+  EXPECT_EQ(parent_path("a/b"), "a");
+  EXPECT_EQ(parent_path("/a"), "/");
+  EXPECT_EQ(parent_path("a"), ".");
+  EXPECT_EQ(base_name("a/b.c"), "b.c");
+}
+
+} // namespace
+} // namespace ingle
