@@ -7,6 +7,9 @@
 
 namespace ingle {
 
+// How the text is cut into pieces makes no difference to what comes out.
+//
+// Cost:    linear in the text, times the number of sequences.
 // Threads: one.
 class StopMatcher {
  public:
@@ -14,8 +17,9 @@ class StopMatcher {
   explicit StopMatcher(std::vector<std::string> sequences);
 
   // Text that is safe to show: what can't be the beginning of a stop string
-  // any more. Once stopped() it returns nothing. The earliest match over all
-  // sequences wins; text from it on is discarded.
+  // any more. Once stopped() it returns nothing. The sequence that is complete
+  // first wins, the longest of those that end at the same byte; text from its
+  // beginning on is discarded.
   std::string push(std::string_view text);
   // What was withheld, when no more text comes. Nothing after a match.
   std::string flush();
@@ -26,7 +30,22 @@ class StopMatcher {
   }
 
  private:
-  std::vector<std::string> sequences_;
+  // Knuth-Morris-Pratt: how far the text's end matches one sequence.
+  struct Sequence {
+    explicit Sequence(std::string text);
+    void advance(char byte);
+    bool complete() const {
+      return matched == text.size();
+    }
+
+    std::string text; // not empty
+    // By length of a matched prefix: the length of its longest proper prefix
+    // that is also its end.
+    std::vector<size_t> fallback;
+    size_t matched = 0; // bytes
+  };
+
+  std::vector<Sequence> sequences_;
   std::string pending_;
   bool stopped_ = false;
 };

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file_system.h"
@@ -18,7 +19,8 @@
 namespace ingle {
 
 // Parses and checks the header of a whole file. `origin` is its path.
-// Errors: kCorruption, one line that names the file and what is wrong.
+// Errors: kCorruption, one line that names the file and what is wrong;
+// kUnsupported where a tensor's dtype is one that TensorType lacks.
 Result<std::map<std::string, TensorView>> parse_safetensors(
     ByteView file,
     const std::string& origin);
@@ -33,7 +35,7 @@ class WeightFolder {
   // Errors: kNotFound (no weights, or a shard is missing: the message names
   // the shard), kCorruption (also: the index names a tensor that its shard
   // does not have, a shard has one the index does not name, or a shard's name
-  // leaves the folder), kIo.
+  // leaves the folder), kUnsupported (as parse_safetensors), kIo.
   static Result<std::unique_ptr<const WeightFolder>> open(
       FileSystem& fs,
       const std::string& folder);
@@ -46,6 +48,10 @@ class WeightFolder {
 
  private:
   WeightFolder() = default;
+  Status open_shards(
+      FileSystem& fs,
+      const std::string& folder,
+      std::string_view index);
 
   std::vector<std::shared_ptr<MappedFile>> files_;
   std::map<std::string, TensorView> tensors_;

@@ -1,0 +1,86 @@
+// The cache of one layer of one sequence: the keys and values of the positions
+// that the model has read.
+//
+// Two lengths count positions. offset() is what is committed. Between append()
+// and commit() a step is pending: its rows are part of the graph being built
+// but not of offset(). A step that fails is abandoned.
+//
+// Rows below offset() never change, so a snapshot is a reference and a range.
+// A buffer has one writer: a cache appends in place only where no snapshot
+// can see the rows it writes; else it copies first.
+//
+// Threads: the engine thread alone; these hold mx::arrays.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <mlx/array.h>
+#include <mlx/dtype.h>
+
+namespace ingle {
+
+namespace mx = mlx::core;
+
+// What one layer's cache has to hold.
+struct KvLayerShape {
+  int kv_heads = 0;
+  int head_dim = 0;
+  mx::Dtype dtype = mx::float32;
+};
+
+// All rows that a query of the pending step attends to, its own included.
+// keys, values: [1, kv_heads, positions, head_dim].
+struct KvView {
+  mx::array keys;
+  mx::array values;
+};
+
+// An immutable reference to the rows [0, length) of one layer.
+class KvLayerSnapshot {
+ public:
+  virtual ~KvLayerSnapshot() = default;
+  virtual int64_t length() const = 0;
+};
+
+class KvCache {
+ public:
+  virtual ~KvCache() = default;
+
+  // Committed positions.
+  virtual int64_t offset() const = 0;
+  // Positions that fit without growing.
+  virtual int64_t capacity() const = 0;
+  // Allocated bytes of the buffers that this cache refers to. A buffer that is
+  // shared with a snapshot counts in full.
+  virtual size_t bytes() const = 0;
+
+  // Makes room for `positions` in all, so that appends up to there neither
+  // grow nor copy. Never shrinks.
+  virtual void reserve(int64_t positions) = 0;
+
+  // Adds rows to the pending step. keys, values: [1, kv_heads, L, head_dim] in
+  // the layer's dtype, L >= 1. Several appends in one step follow each other.
+  // Throws what MLX throws; call it inside run_mlx().
+  virtual KvView append(const mx::array& keys, const mx::array& values) = 0;
+  // Positions appended since the last commit().
+  virtual int64_t pending() const = 0;
+  // The arrays that have to be evaluated before commit().
+  virtual std::vector<mx::array> pending_arrays() const = 0;
+  // The pending step succeeded: its arrays are evaluated.
+  virtual void commit() = 0;
+
+  // True iff trim(position) is possible.
+  virtual bool can_trim_to(int64_t position) const = 0;
+  // Forgets all positions from `position` on. Requires: can_trim_to(position)
+  // and nothing pending.
+  virtual void trim(int64_t position) = 0;
+
+  // The rows [0, length). Requires: length <= offset().
+  virtual std::shared_ptr<const KvLayerSnapshot> snapshot(
+      int64_t length) const = 0;
+};
+
+} // namespace ingle

@@ -1,0 +1,77 @@
+#include "cache/kv_state.h"
+
+#include <algorithm>
+
+namespace ingle {
+
+size_t KvState::bytes() const {
+  size_t total = 0;
+  for (const auto& layer : layers_) {
+    total += layer->bytes();
+  }
+  return total;
+}
+
+void KvState::reserve(int64_t positions) {
+  for (const auto& layer : layers_) {
+    layer->reserve(positions);
+  }
+}
+
+std::vector<mx::array> KvState::pending_arrays() const {
+  std::vector<mx::array> arrays;
+  for (const auto& layer : layers_) {
+    for (auto& array : layer->pending_arrays()) {
+      arrays.push_back(std::move(array));
+    }
+  }
+  return arrays;
+}
+
+Status KvState::commit() {
+  for (const auto& layer : layers_) {
+    if (layer->offset() + layer->pending() !=
+        layers_.front()->offset() + layers_.front()->pending()) {
+      abandon();
+      return Status::internal("the layers of a KV state differ in length");
+    }
+  }
+  for (const auto& layer : layers_) {
+    layer->commit();
+  }
+  return Status::ok();
+}
+
+void KvState::abandon() {
+  intact_ = false;
+  layers_.clear();
+}
+
+bool KvState::can_trim_to(int64_t position) const {
+  return std::all_of(layers_.begin(), layers_.end(), [&](const auto& layer) {
+    return layer->can_trim_to(position);
+  });
+}
+
+Status KvState::trim(int64_t position) {
+  if (!can_trim_to(position)) {
+    return Status::unsupported(
+        "the KV state can't be cut to " + std::to_string(position) +
+        " positions");
+  }
+  for (const auto& layer : layers_) {
+    layer->trim(position);
+  }
+  return Status::ok();
+}
+
+KvSnapshot KvState::snapshot(int64_t length) const {
+  KvSnapshot snapshot;
+  snapshot.layers.reserve(layers_.size());
+  for (const auto& layer : layers_) {
+    snapshot.layers.push_back(layer->snapshot(length));
+  }
+  return snapshot;
+}
+
+} // namespace ingle

@@ -1,0 +1,78 @@
+// All caches of one sequence, and the rule that they move together.
+//
+// A step appends to every layer, is evaluated once, and then committed: after
+// that all layers stand at the same offset. The request owns its state; a
+// snapshot of it shares the rows.
+//
+// Threads: the engine thread alone.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "cache/kv_cache.h"
+
+namespace ingle {
+
+// An immutable reference to the first length() positions of all layers.
+struct KvSnapshot {
+  std::vector<std::shared_ptr<const KvLayerSnapshot>> layers;
+
+  int64_t length() const {
+    return layers.empty() ? 0 : layers.front()->length();
+  }
+};
+
+class KvState {
+ public:
+  explicit KvState(std::vector<std::unique_ptr<KvCache>> layers)
+      : layers_(std::move(layers)) {}
+
+  // The cache of layer `i`.
+  KvCache& layer(size_t i) {
+    return *layers_[i];
+  }
+  size_t layer_count() const {
+    return layers_.size();
+  }
+
+  // Committed positions, the same in all layers.
+  int64_t offset() const {
+    return layers_.empty() ? 0 : layers_.front()->offset();
+  }
+  // Allocated bytes of all layers.
+  size_t bytes() const;
+
+  // Room for `positions` in all, reserved once instead of grown into.
+  void reserve(int64_t positions);
+
+  // What the caller evaluates together with the step's output.
+  std::vector<mx::array> pending_arrays() const;
+  // Takes over a step whose arrays have been evaluated. Errors: kInternal
+  // (layers of different lengths: nothing is kept, the state is broken).
+  Status commit();
+  // The step failed: its arrays must not be read again, and with them goes
+  // this state. Nothing may be done with it but is_intact() and destruction.
+  void abandon();
+  // False after abandon() or a failed commit(). A broken state is never stored
+  // and never continued.
+  bool is_intact() const {
+    return intact_;
+  }
+
+  // True iff all layers can forget what stands from `position` on.
+  bool can_trim_to(int64_t position) const;
+  // Errors: kUnsupported (a layer can't; nothing is changed).
+  Status trim(int64_t position);
+
+  // Requires: length <= offset(), nothing pending, is_intact().
+  KvSnapshot snapshot(int64_t length) const;
+
+ private:
+  std::vector<std::unique_ptr<KvCache>> layers_;
+  bool intact_ = true;
+};
+
+} // namespace ingle

@@ -1,0 +1,166 @@
+#include "engine/load_served_model.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+namespace ingle {
+namespace {
+
+using Json = nlohmann::json;
+
+// The content of a file; nothing where it isn't there.
+Result<std::optional<std::string>> read_optional(
+    FileSystem& fs,
+    const std::string& path) {
+  Result<std::string> text = fs.read(path);
+  if (text.is_ok()) {
+    return std::optional(std::move(text).value());
+  }
+  if (text.status().code() == StatusCode::kNotFound) {
+    return std::optional<std::string>();
+  }
+  return std::move(text).status();
+}
+
+// The object in a JSON file; an empty one where there is no file.
+Result<Json> read_object(FileSystem& fs, const std::string& path) {
+  INGLE_ASSIGN_OR_RETURN(const auto text, read_optional(fs, path));
+  if (!text) {
+    return Json::object();
+  }
+  Json object = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) {
+    return Status::corruption(path + ": not a JSON object");
+  }
+  return object;
+}
+
+// A token is a string, or an object with its "content".
+std::string token_text(const Json& config, const char* key) {
+  const auto it = config.find(key);
+  if (it == config.end()) {
+    return {};
+  }
+  if (it->is_object()) {
+    return it->value("content", Json()).is_string()
+        ? it->at("content").get<std::string>()
+        : std::string();
+  }
+  return it->is_string() ? it->get<std::string>() : std::string();
+}
+
+// The template's text and the file that it stands in.
+struct TemplateSource {
+  std::string text;
+  std::string origin;
+};
+
+// tokenizer_config.json may hold one template or a list of named ones.
+std::optional<std::string> inline_template(const Json& tokenizer_config) {
+  const auto it = tokenizer_config.find("chat_template");
+  if (it == tokenizer_config.end()) {
+    return std::nullopt;
+  }
+  if (it->is_string()) {
+    return it->get<std::string>();
+  }
+  if (it->is_array()) {
+    for (const auto& named : *it) {
+      if (named.is_object() && named.value("name", Json()) == "default" &&
+          named.value("template", Json()).is_string()) {
+        return named.at("template").get<std::string>();
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+Result<std::optional<TemplateSource>> find_template(
+    FileSystem& fs,
+    const std::string& folder,
+    const Json& tokenizer_config) {
+  const std::string path = join_path(folder, "chat_template.jinja");
+  INGLE_ASSIGN_OR_RETURN(auto text, read_optional(fs, path));
+  if (text) {
+    return std::optional(TemplateSource{std::move(*text), path});
+  }
+  if (auto source = inline_template(tokenizer_config)) {
+    return std::optional(TemplateSource{
+        std::move(*source), join_path(folder, "tokenizer_config.json")});
+  }
+  return std::optional<TemplateSource>();
+}
+
+void add_eos(const Json& config, std::vector<TokenId>& eos) {
+  const auto it = config.find("eos_token_id");
+  if (it == config.end()) {
+    return;
+  }
+  for (const auto& id : it->is_array() ? *it : Json::array({*it})) {
+    if (id.is_number_integer()) {
+      eos.push_back(id.get<TokenId>());
+    }
+  }
+}
+
+template <typename T>
+std::optional<T> number(const Json& config, const char* key) {
+  const auto it = config.find(key);
+  if (it == config.end() || !it->is_number()) {
+    return std::nullopt;
+  }
+  return it->get<T>();
+}
+
+} // namespace
+
+Result<std::shared_ptr<const ServedModel>> load_served_model(
+    FileSystem& fs,
+    const Clock& clock,
+    const std::string& folder,
+    const ModelConfig& config) {
+  auto model = std::make_shared<ServedModel>();
+  model->name = base_name(folder);
+  model->created = clock.since_epoch();
+  model->context_length = config.max_position_embeddings;
+  model->vocab_size = config.vocab_size;
+  model->eos = config.eos;
+
+  const std::string tokenizer_path = join_path(folder, "tokenizer.json");
+  if (fs.exists(tokenizer_path)) {
+    INGLE_ASSIGN_OR_RETURN(
+        model->tokenizer, Tokenizer::load(fs, tokenizer_path));
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const Json tokenizer_config,
+      read_object(fs, join_path(folder, "tokenizer_config.json")));
+  model->bos_token = token_text(tokenizer_config, "bos_token");
+  model->eos_token = token_text(tokenizer_config, "eos_token");
+  if (model->tokenizer && !model->eos_token.empty()) {
+    if (const auto id = model->tokenizer->token_to_id(model->eos_token)) {
+      model->eos.push_back(*id);
+    }
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const auto source, find_template(fs, folder, tokenizer_config));
+  if (source) {
+    INGLE_ASSIGN_OR_RETURN(
+        model->chat_template,
+        ChatTemplate::compile(source->text, source->origin));
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const Json generation,
+      read_object(fs, join_path(folder, "generation_config.json")));
+  add_eos(generation, model->eos);
+  model->defaults.temperature = number<float>(generation, "temperature");
+  model->defaults.top_p = number<float>(generation, "top_p");
+  model->defaults.top_k = number<int>(generation, "top_k");
+
+  std::sort(model->eos.begin(), model->eos.end());
+  model->eos.erase(
+      std::unique(model->eos.begin(), model->eos.end()), model->eos.end());
+  return std::shared_ptr<const ServedModel>(std::move(model));
+}
+
+} // namespace ingle

@@ -1,0 +1,25 @@
+// A model folder's text side: tokenizer, template, defaults.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/file_system.h"
+#include "base/status.h"
+#include "engine/served_model.h"
+#include "model/config.h"
+
+namespace ingle {
+
+// Reads tokenizer.json, tokenizer_config.json, chat_template.jinja and
+// generation_config.json where they are there. A folder without a tokenizer is
+// served by token ids alone.
+// Errors: kCorruption, kIo; one line that names the file and the cause.
+Result<std::shared_ptr<const ServedModel>> load_served_model(
+    FileSystem& fs,
+    const Clock& clock,
+    const std::string& folder,
+    const ModelConfig& config);
+
+} // namespace ingle

@@ -1,0 +1,179 @@
+#include "engine/scheduler.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "model/run_mlx.h"
+
+namespace ingle {
+namespace {
+
+// Room for the answer that is reserved at once; longer ones grow into it.
+constexpr int kReservedAnswer = 1024; // tokens
+
+} // namespace
+
+Scheduler::Scheduler(
+    const Model& model,
+    std::shared_ptr<const ServedModel> served,
+    SchedulerOptions options,
+    const Clock& clock,
+    OnDeparture on_departure)
+    : model_(model),
+      served_(std::move(served)),
+      options_(options),
+      clock_(clock),
+      on_departure_(std::move(on_departure)) {}
+
+Status Scheduler::add(Arrival arrival) {
+  const auto length = static_cast<int64_t>(arrival.request.prompt.size());
+  const int64_t held = arrival.kv ? arrival.kv->offset() : 0;
+  if (held >= length) {
+    return Status::invalid_request(
+        "the KV state holds " + std::to_string(held) +
+        " tokens, which leaves none of the prompt's " + std::to_string(length) +
+        " to forward");
+  }
+  queue_.push_back(std::move(arrival));
+  return Status::ok();
+}
+
+void Scheduler::cancel(GenerationId id) {
+  for (auto& row : rows_) {
+    if (row->id() == id) {
+      row->cancel();
+    }
+  }
+  const auto queued =
+      std::find_if(queue_.begin(), queue_.end(), [&](const Arrival& arrival) {
+        return arrival.id == id;
+      });
+  if (queued != queue_.end()) {
+    const auto sink = queued->sink;
+    queue_.erase(queued);
+    sink->on_end({Status::ok(), FinishReason::kCancelled, {}});
+  }
+  retire_finished();
+}
+
+void Scheduler::cancel_all() {
+  for (auto& row : rows_) {
+    row->cancel();
+  }
+  retire_finished();
+  for (const Arrival& arrival : std::exchange(queue_, {})) {
+    arrival.sink->on_end({Status::ok(), FinishReason::kCancelled, {}});
+  }
+}
+
+void Scheduler::step() {
+  admit();
+  const std::vector<Sequence*> chosen = choose_rows();
+  if (!chosen.empty()) {
+    forward(chosen);
+  }
+  retire_finished();
+}
+
+void Scheduler::admit() {
+  while (!queue_.empty() && std::ssize(rows_) < options_.max_rows) {
+    Arrival arrival = std::move(queue_.front());
+    queue_.pop_front();
+    const auto positions = static_cast<int64_t>(arrival.request.prompt.size()) +
+        std::min(arrival.request.max_tokens, kReservedAnswer);
+    KvState kv = arrival.kv ? std::move(*arrival.kv) : model_.make_kv();
+    const Status reserved = run_mlx("reserve", [&] { kv.reserve(positions); });
+    auto row = std::make_unique<Sequence>(
+        arrival.id,
+        std::move(arrival.request),
+        arrival.seed,
+        std::move(arrival.sink),
+        std::move(kv),
+        served_,
+        clock_);
+    if (reserved.is_ok()) {
+      rows_.push_back(std::move(row));
+    } else {
+      row->report_failure(reserved);
+    }
+  }
+}
+
+std::vector<Sequence*> Scheduler::choose_rows() const {
+  std::vector<Sequence*> chosen;
+  bool prefill_chosen = false;
+  for (const auto& row : rows_) {
+    if (!row->is_prefilling()) {
+      chosen.push_back(row.get());
+    } else if (!prefill_chosen) {
+      prefill_chosen = true;
+      chosen.push_back(row.get());
+    }
+  }
+  return chosen;
+}
+
+void Scheduler::forward(const std::vector<Sequence*>& chosen) {
+  const int chunk = options_.prefill_chunk;
+  std::vector<Row> batch;
+  std::vector<Sequence*> with_logits;
+  for (Sequence* sequence : chosen) {
+    const bool wants_logits = sequence->wants_logits(chunk);
+    batch.push_back(
+        {sequence->next_tokens(chunk), &sequence->kv(), wants_logits});
+    if (wants_logits) {
+      with_logits.push_back(sequence);
+    }
+  }
+  const auto logits = run_step(model_, batch);
+  if (logits.is_ok()) {
+    accept(with_logits, *logits);
+    return;
+  }
+  log_error("a step failed: " + logits.status().message());
+  for (Sequence* sequence : chosen) {
+    fail(*sequence, logits.status());
+  }
+}
+
+void Scheduler::accept(
+    const std::vector<Sequence*>& with_logits,
+    const std::optional<mx::array>& logits) {
+  if (!logits) {
+    return;
+  }
+  const auto vocabulary = static_cast<size_t>(logits->shape(1));
+  const std::span<const float> all(
+      logits->data<float>(), vocabulary * with_logits.size());
+  for (size_t i = 0; i < with_logits.size(); ++i) {
+    const Status status =
+        with_logits[i]->accept(all.subspan(i * vocabulary, vocabulary));
+    if (!status.is_ok()) {
+      fail(*with_logits[i], status);
+    }
+  }
+}
+
+void Scheduler::fail(Sequence& sequence, const Status& status) {
+  sequence.report_failure(status);
+  std::erase_if(rows_, [&](const auto& row) { return row.get() == &sequence; });
+}
+
+void Scheduler::retire_finished() {
+  // Taken out first: a sink or the departure's taker may look at the scheduler.
+  const auto first_finished =
+      std::stable_partition(rows_.begin(), rows_.end(), [](const auto& row) {
+        return !row->finished();
+      });
+  Rows finished(
+      std::make_move_iterator(first_finished),
+      std::make_move_iterator(rows_.end()));
+  rows_.erase(first_finished, rows_.end());
+  for (auto& row : finished) {
+    std::vector<TokenId> tokens = row->cache_tokens();
+    on_departure_({row->id(), std::move(tokens), row->take_kv()});
+    row->report_end();
+  }
+}
+
+} // namespace ingle

@@ -1,0 +1,286 @@
+#include "engine/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/testing/recording_sink.h"
+#include "model/load_model.h"
+#include "model/testing/tiny_llama.h"
+
+namespace ingle {
+namespace {
+
+// One corpus under several configurations: a chunk larger than any prompt,
+// one that cuts prompts unevenly, one token at a time; one row and several.
+struct Config {
+  int max_rows;
+  int prefill_chunk;
+};
+
+class SchedulerTest : public testing::TestWithParam<Config> {
+ protected:
+  void SetUp() override {
+    const auto fs = make_memory_file_system();
+    ASSERT_TRUE(write_tiny_llama(*fs, "/tiny").is_ok());
+    auto model = load_model(*fs, "/tiny", Numerics::kExact);
+    ASSERT_TRUE(model.is_ok()) << model.status().message();
+    model_ = std::move(model).value();
+    served_->name = "tiny";
+    served_->context_length = 512;
+    served_->vocab_size = 288;
+    reset({GetParam().max_rows, GetParam().prefill_chunk});
+  }
+
+  void reset(SchedulerOptions options) {
+    scheduler_.emplace(
+        *model_, served_, options, clock_, [this](Departure departure) {
+          departures_.push_back(std::move(departure));
+        });
+  }
+
+  static std::vector<TokenId> prompt(int n, int salt = 0) {
+    std::vector<TokenId> ids;
+    for (int i = 0; i < n; ++i) {
+      ids.push_back((i * 53 + salt * 17 + 3) % 256);
+    }
+    return ids;
+  }
+
+  static GenerationRequest request(std::vector<TokenId> ids, int max_tokens) {
+    GenerationRequest made;
+    made.prompt = std::move(ids);
+    made.max_tokens = max_tokens;
+    return made;
+  }
+
+  std::shared_ptr<RecordingSink> start(
+      GenerationRequest made,
+      std::optional<KvState> kv = std::nullopt) {
+    auto sink = std::make_shared<RecordingSink>();
+    EXPECT_TRUE(
+        scheduler_->add({++last_id_, std::move(made), 1, sink, std::move(kv)})
+            .is_ok());
+    return sink;
+  }
+
+  void run() {
+    for (int steps = 0; scheduler_->is_busy(); ++steps) {
+      ASSERT_LT(steps, 5000);
+      scheduler_->step();
+    }
+  }
+
+  std::vector<TokenId> greedy(std::vector<TokenId> ids, int n) {
+    const auto sink = start(request(std::move(ids), n));
+    run();
+    departures_.clear();
+    return sink->ids();
+  }
+
+  SystemClock clock_;
+  std::unique_ptr<const Model> model_;
+  std::shared_ptr<ServedModel> served_ = std::make_shared<ServedModel>();
+  std::optional<Scheduler> scheduler_;
+  std::vector<Departure> departures_;
+  GenerationId last_id_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Configs,
+    SchedulerTest,
+    testing::Values(Config{1, 512}, Config{1, 7}, Config{1, 1}, Config{4, 16}),
+    [](const auto& made) {
+      return "rows" + std::to_string(made.param.max_rows) + "_chunk" +
+          std::to_string(made.param.prefill_chunk);
+    });
+
+// Acceptance 2.
+TEST_P(SchedulerTest, warm_cache_continuation_identical) {
+  const auto ids = prompt(60);
+  const auto cold = greedy(ids, 12);
+
+  auto first = ids;
+  first.resize(35);
+  start(request(first, 1));
+  run();
+  ASSERT_EQ(departures_.size(), 1u);
+  ASSERT_EQ(departures_[0].kv.offset(), 35);
+  const auto warm = start(request(ids, 12), std::move(departures_[0].kv));
+  run();
+  EXPECT_EQ(warm->ids(), cold);
+  EXPECT_EQ(warm->wait().stats.cached_tokens, 35);
+  EXPECT_EQ(warm->wait().stats.prompt_tokens, 60);
+}
+
+// Acceptance 3.
+TEST_P(SchedulerTest, warm_cache_ge_prompt_errors) {
+  start(request(prompt(20), 1));
+  run();
+  for (const int length : {19, 20}) {
+    auto kv = model_->restore_kv(departures_[0].kv.snapshot(20));
+    const auto sink = std::make_shared<RecordingSink>();
+    const Status status = scheduler_->add(
+        {99, request(prompt(length), 4), 1, sink, std::move(kv)});
+    EXPECT_EQ(status.code(), StatusCode::kInvalidRequest);
+    EXPECT_EQ(sink->ends(), 0);
+  }
+  EXPECT_FALSE(scheduler_->is_busy());
+  EXPECT_EQ(greedy(prompt(20), 3).size(), 3u);
+}
+
+// Acceptance 4.
+TEST_P(SchedulerTest, cache_tokens_exact_length) {
+  const auto ids = prompt(30);
+  const auto sink = start(request(ids, 9));
+  run();
+  EXPECT_EQ(sink->wait().reason, FinishReason::kLength);
+  EXPECT_EQ(sink->wait().stats.generated_tokens, 9);
+  ASSERT_EQ(departures_.size(), 1u);
+  auto expected = ids;
+  const auto generated = sink->ids();
+  ASSERT_EQ(generated.size(), 9u);
+  expected.insert(expected.end(), generated.begin(), generated.end() - 1);
+  EXPECT_EQ(departures_[0].tokens, expected);
+  EXPECT_EQ(departures_[0].kv.offset(), static_cast<int64_t>(expected.size()));
+}
+
+// Acceptance 5.
+TEST_P(SchedulerTest, cache_tokens_exact_eos) {
+  const auto ids = prompt(30);
+  const auto free_run = greedy(ids, 9);
+  served_->eos = {free_run[5]};
+  const auto first = std::find(free_run.begin(), free_run.end(), free_run[5]);
+  const auto yielded = static_cast<size_t>(first - free_run.begin());
+
+  const auto sink = start(request(ids, 9));
+  run();
+  EXPECT_EQ(sink->ids(), std::vector<TokenId>(free_run.begin(), first));
+  EXPECT_EQ(sink->wait().reason, FinishReason::kStop);
+  EXPECT_EQ(sink->wait().stats.generated_tokens, static_cast<int>(yielded) + 1);
+  ASSERT_EQ(departures_.size(), 1u);
+  EXPECT_EQ(departures_[0].tokens.size(), ids.size() + yielded);
+  EXPECT_EQ(
+      departures_[0].kv.offset(),
+      static_cast<int64_t>(departures_[0].tokens.size()));
+
+  GenerationRequest ignoring = request(ids, 9);
+  ignoring.ignore_eos = true;
+  const auto all = start(std::move(ignoring));
+  run();
+  EXPECT_EQ(all->ids(), free_run);
+}
+
+TEST_P(SchedulerTest, EosAsTheLastAllowedTokenIsAStop) {
+  const auto ids = prompt(12);
+  const auto free_run = greedy(ids, 1);
+  served_->eos = {free_run[0]};
+  const auto sink = start(request(ids, 1));
+  run();
+  EXPECT_EQ(sink->wait().reason, FinishReason::kStop);
+  EXPECT_TRUE(sink->ids().empty());
+}
+
+// Acceptance 6: the consumer stops after five tokens.
+TEST_P(SchedulerTest, early_break_stats) {
+  const auto ids = prompt(25);
+  const auto uncut = greedy(ids, 20);
+  const auto sink = start(request(ids, 20));
+  while (sink->ids().size() < 5) {
+    scheduler_->step();
+  }
+  scheduler_->cancel(last_id_);
+  EXPECT_FALSE(scheduler_->is_busy());
+  EXPECT_EQ(sink->ends(), 1);
+  EXPECT_EQ(sink->wait().reason, FinishReason::kCancelled);
+  EXPECT_EQ(sink->wait().stats.generated_tokens, 5);
+  ASSERT_EQ(departures_.size(), 1u);
+  EXPECT_EQ(departures_[0].tokens.size(), ids.size() + 4);
+
+  auto longer = departures_[0].tokens;
+  longer.push_back(uncut[4]);
+  const auto rest = start(request(longer, 15), std::move(departures_[0].kv));
+  run();
+  EXPECT_EQ(rest->ids(), std::vector<TokenId>(uncut.begin() + 5, uncut.end()));
+}
+
+TEST_P(SchedulerTest, CancelInTheMiddleOfAPromptKeepsWhatWasRead) {
+  const auto ids = prompt(100);
+  const auto expected = greedy(ids, 5);
+  const auto sink = start(request(ids, 5));
+  scheduler_->step();
+  const bool was_prefilling = sink->ids().empty();
+  scheduler_->cancel(last_id_);
+  EXPECT_EQ(sink->wait().reason, FinishReason::kCancelled);
+  ASSERT_EQ(departures_.size(), 1u);
+  auto& left = departures_[0];
+  EXPECT_EQ(left.kv.offset(), static_cast<int64_t>(left.tokens.size()));
+  if (was_prefilling) {
+    const auto resumed = start(request(ids, 5), std::move(left.kv));
+    run();
+    EXPECT_EQ(resumed->ids(), expected);
+  }
+}
+
+TEST_P(SchedulerTest, QueuedGenerationsRunInOrderAndEqualThemselvesAlone) {
+  std::vector<std::vector<TokenId>> expected;
+  for (int i = 0; i < 6; ++i) {
+    expected.push_back(greedy(prompt(10 + 9 * i, i), 6));
+  }
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (int i = 0; i < 6; ++i) {
+    sinks.push_back(start(request(prompt(10 + 9 * i, i), 6)));
+  }
+  run();
+  for (size_t i = 0; i < sinks.size(); ++i) {
+    EXPECT_EQ(sinks[i]->ids(), expected[i]);
+    EXPECT_EQ(sinks[i]->ends(), 1);
+  }
+  EXPECT_EQ(departures_.size(), 6u);
+  EXPECT_TRUE(std::is_sorted(
+      departures_.begin(), departures_.end(), [](auto& a, auto& b) {
+        return a.id < b.id;
+      }));
+}
+
+TEST_P(SchedulerTest, CancelOfAQueuedOneLeavesTheOthersAlone) {
+  const auto expected = greedy(prompt(40), 8);
+  const auto running = start(request(prompt(40), 8));
+  for (int i = 0; i < 4; ++i) {
+    start(request(prompt(30, i), 8)); // fill the rows
+  }
+  const auto queued = start(request(prompt(20), 8));
+  scheduler_->step();
+  scheduler_->cancel(last_id_);
+  scheduler_->cancel(12345);
+  EXPECT_EQ(queued->ends(), 1);
+  EXPECT_EQ(queued->wait().reason, FinishReason::kCancelled);
+  run();
+  EXPECT_EQ(running->ids(), expected);
+}
+
+TEST_P(SchedulerTest, CancelAllGivesEverySinkItsEnd) {
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (int i = 0; i < 5; ++i) {
+    sinks.push_back(start(request(prompt(20, i), 50)));
+  }
+  scheduler_->step();
+  scheduler_->step();
+  scheduler_->cancel_all();
+  EXPECT_FALSE(scheduler_->is_busy());
+  for (const auto& sink : sinks) {
+    EXPECT_EQ(sink->ends(), 1);
+  }
+}
+
+TEST_P(SchedulerTest, SameSeedSameAnswerWhateverRunsBeside) {
+  GenerationRequest sampled = request(prompt(15), 20);
+  sampled.sampling.temperature = 1;
+  const auto alone = start(sampled);
+  run();
+  const auto beside = start(sampled);
+  start(request(prompt(33, 4), 10));
+  run();
+  EXPECT_EQ(beside->ids(), alone->ids());
+}
+
+} // namespace
+} // namespace ingle

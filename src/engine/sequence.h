@@ -1,0 +1,102 @@
+// One generation from admission to its end: what it forwards next, and what
+// becomes of the logits.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "cache/kv_state.h"
+#include "engine/generator.h"
+#include "text/stop_matcher.h"
+#include "text/stream_decoder.h"
+
+namespace ingle {
+
+// Invariant after every step: kv().offset() == cache_tokens().size(), and the
+// tokens are those that the state has read.
+//
+// Threads: the engine thread.
+class Sequence {
+ public:
+  // `kv` holds the first kv.offset() tokens of the prompt, fewer than all.
+  Sequence(
+      GenerationId id,
+      GenerationRequest request,
+      uint64_t seed,
+      std::shared_ptr<GenerationSink> sink,
+      KvState kv,
+      std::shared_ptr<const ServedModel> model,
+      const Clock& clock);
+
+  GenerationId id() const {
+    return id_;
+  }
+  KvState& kv() {
+    return kv_;
+  }
+  // True iff prompt tokens are left to forward.
+  bool is_prefilling() const {
+    return prompt_left() > 0;
+  }
+  // Why it ended; nothing while it runs.
+  const std::optional<FinishReason>& finished() const {
+    return finished_;
+  }
+
+  // The tokens to forward in the next step: a piece of the prompt of at most
+  // `chunk`, or the token that was sampled last. Valid until the next call of
+  // a non-const member.
+  std::span<const TokenId> next_tokens(int chunk) const;
+  // Whether the logits after those tokens are needed.
+  bool wants_logits(int chunk) const;
+
+  // Samples from the logits after what was forwarded, and gives the token out.
+  // Errors: kInternal; the sequence has to be failed.
+  Status accept(std::span<const float> logits);
+
+  // Ends it from outside. Nothing more is sampled.
+  void cancel() {
+    finished_ = FinishReason::kCancelled;
+  }
+
+  // Tells the sink how it ended. Called once, and last.
+  void report_end();
+  void report_failure(Status status);
+
+  // prompt ++ the generated tokens that were forwarded.
+  std::vector<TokenId> cache_tokens() const;
+  const GenerationStats& stats() const {
+    return stats_;
+  }
+  // Leaves the sequence without one.
+  KvState take_kv() {
+    return std::move(kv_);
+  }
+
+ private:
+  size_t prompt_left() const;
+  bool ends_sequence(TokenId token) const;
+  void emit(GeneratedToken token);
+  void start_decode_clock();
+
+  const GenerationId id_;
+  const GenerationRequest request_;
+  const uint64_t seed_;
+  const std::shared_ptr<GenerationSink> sink_;
+  const std::shared_ptr<const ServedModel> model_;
+  const Clock& clock_;
+
+  KvState kv_;
+  std::vector<TokenId> generated_; // sampled, a final end of sequence included
+  std::optional<StreamDecoder> decoder_; // none without a tokenizer
+  StopMatcher stop_;
+  std::optional<FinishReason> finished_;
+  GenerationStats stats_;
+  std::chrono::steady_clock::time_point phase_start_;
+};
+
+} // namespace ingle

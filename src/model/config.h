@@ -1,0 +1,73 @@
+// A model folder's config.json, checked.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/token.h"
+
+namespace ingle {
+
+// Affine quantisation of one module: groups of `group_size` values along the
+// input share a scale and a bias.
+struct Quantization {
+  int group_size = 64;
+  int bits = 4;
+
+  bool operator==(const Quantization&) const = default;
+};
+
+// The `quantization` object: one default and exceptions by module path.
+struct QuantizationConfig {
+  std::optional<Quantization> everywhere;
+  std::map<std::string, std::optional<Quantization>, std::less<>> overrides;
+
+  // Nothing: the module is not quantised.
+  std::optional<Quantization> of(std::string_view module_path) const;
+};
+
+enum class RopeKind { kDefault, kLinear, kLlama3 };
+
+struct RopeConfig {
+  RopeKind kind = RopeKind::kDefault;
+  float theta = 10000;
+  bool traditional = false; // pairs (2i, 2i+1) instead of (i, i + dims/2)
+  float factor = 1; // kLinear, kLlama3
+  float low_freq_factor = 1; // kLlama3
+  float high_freq_factor = 4; // kLlama3
+  int original_context = 8192; // kLlama3, tokens
+};
+
+struct ModelConfig {
+  std::string model_type;
+  int hidden_size = 0;
+  int intermediate_size = 0;
+  int num_hidden_layers = 0;
+  int num_attention_heads = 0;
+  int num_key_value_heads = 0;
+  int head_dim = 0;
+  int vocab_size = 0;
+  int max_position_embeddings = 0; // tokens
+  float rms_norm_eps = 0;
+  bool attention_bias = false;
+  bool mlp_bias = false;
+  bool tie_word_embeddings = false;
+  RopeConfig rope;
+  QuantizationConfig quantization;
+  std::vector<TokenId> eos; // may be empty
+};
+
+// `origin` is the path of the file, for messages. Every size is positive and
+// small enough for products of any three to fit in 63 bits.
+// Errors: kCorruption (not JSON, a field missing or of the wrong type or out
+// of range: the message names it), kUnsupported (a model type or a variant of
+// it that ingle does not run: the message names what it does).
+Result<ModelConfig> parse_model_config(
+    std::string_view json,
+    const std::string& origin);
+
+} // namespace ingle

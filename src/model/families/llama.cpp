@@ -1,0 +1,171 @@
+#include "model/families/llama.h"
+
+#include <cmath>
+
+#include "cache/plain_kv_cache.h"
+#include "model/ops.h"
+#include "model/run_mlx.h"
+
+namespace ingle {
+namespace {
+
+struct Layer {
+  AttentionWeights attention;
+  MlpWeights mlp;
+};
+
+struct Weights {
+  Matrix embedding; // [V, D]
+  std::vector<Layer> layers;
+  mx::array norm; // [D]
+  std::optional<Matrix> head; // [V, D]; none: tied to the embedding
+};
+
+class Llama final : public Model {
+ public:
+  Llama(ModelConfig config, Weights weights)
+      : config_(std::move(config)),
+        weights_(std::move(weights)),
+        rope_(config_.rope, config_.head_dim),
+        attention_{
+            config_.num_attention_heads,
+            config_.num_key_value_heads,
+            config_.head_dim,
+            1 / std::sqrt(static_cast<float>(config_.head_dim))},
+        kv_shape_{
+            config_.num_key_value_heads,
+            config_.head_dim,
+            weights_.norm.dtype()} {}
+
+  const ModelConfig& config() const override {
+    return config_;
+  }
+
+  KvState make_kv() const override {
+    std::vector<std::unique_ptr<KvCache>> caches;
+    for (size_t i = 0; i < weights_.layers.size(); ++i) {
+      caches.push_back(std::make_unique<PlainKvCache>(kv_shape_));
+    }
+    return KvState(std::move(caches));
+  }
+
+  KvState restore_kv(const KvSnapshot& snapshot) const override {
+    std::vector<std::unique_ptr<KvCache>> caches;
+    for (const auto& layer : snapshot.layers) {
+      caches.push_back(std::make_unique<PlainKvCache>(kv_shape_, *layer));
+    }
+    return KvState(std::move(caches));
+  }
+
+  std::optional<mx::array> forward(std::span<const Row> rows) const override {
+    const float eps = config_.rms_norm_eps;
+    mx::array x = embed(rows, weights_.embedding);
+    for (size_t i = 0; i < weights_.layers.size(); ++i) {
+      const Layer& layer = weights_.layers[i];
+      const mx::array attended = norm_qkv_rope_append_attend(
+          x, layer.attention, attention_, rope_, eps, i, rows);
+      x = out_proj_residual(x, attended, layer.attention.o);
+      x = norm_mlp_residual(x, layer.mlp, eps);
+    }
+    const Matrix& head = weights_.head ? *weights_.head : weights_.embedding;
+    return norm_head(x, weights_.norm, head, eps, rows);
+  }
+
+ private:
+  ModelConfig config_;
+  Weights weights_;
+  Rope rope_;
+  AttentionShape attention_;
+  KvLayerShape kv_shape_;
+};
+
+Result<AttentionWeights> take_attention(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& layer) {
+  const int hidden = config.hidden_size;
+  const int q_width = config.num_attention_heads * config.head_dim;
+  const int kv_width = config.num_key_value_heads * config.head_dim;
+  const bool bias = config.attention_bias;
+  const std::string path = layer + ".self_attn.";
+  INGLE_ASSIGN_OR_RETURN(
+      auto norm, weights.take(layer + ".input_layernorm.weight", {hidden}));
+  INGLE_ASSIGN_OR_RETURN(
+      auto q, weights.take_linear(path + "q_proj", hidden, q_width, bias));
+  INGLE_ASSIGN_OR_RETURN(
+      auto k, weights.take_linear(path + "k_proj", hidden, kv_width, bias));
+  INGLE_ASSIGN_OR_RETURN(
+      auto v, weights.take_linear(path + "v_proj", hidden, kv_width, bias));
+  INGLE_ASSIGN_OR_RETURN(
+      auto o, weights.take_linear(path + "o_proj", q_width, hidden, bias));
+  weights.drop(path + "rotary_emb.inv_freq"); // older files store the table
+  return AttentionWeights{
+      std::move(norm), std::move(q), std::move(k), std::move(v), std::move(o)};
+}
+
+Result<MlpWeights> take_mlp(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& layer) {
+  const int hidden = config.hidden_size;
+  const int inner = config.intermediate_size;
+  const bool bias = config.mlp_bias;
+  const std::string path = layer + ".mlp.";
+  INGLE_ASSIGN_OR_RETURN(
+      auto norm,
+      weights.take(layer + ".post_attention_layernorm.weight", {hidden}));
+  INGLE_ASSIGN_OR_RETURN(
+      auto gate, weights.take_linear(path + "gate_proj", hidden, inner, bias));
+  INGLE_ASSIGN_OR_RETURN(
+      auto up, weights.take_linear(path + "up_proj", hidden, inner, bias));
+  INGLE_ASSIGN_OR_RETURN(
+      auto down, weights.take_linear(path + "down_proj", inner, hidden, bias));
+  return MlpWeights{
+      std::move(norm), std::move(gate), std::move(up), std::move(down)};
+}
+
+Result<std::optional<Matrix>> take_head(
+    const ModelConfig& config,
+    WeightSource& weights) {
+  if (config.tie_word_embeddings) {
+    weights.drop("lm_head.weight"); // some files store the embedding twice
+    return std::optional<Matrix>();
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      auto head,
+      weights.take_matrix("lm_head", config.vocab_size, config.hidden_size));
+  return std::optional<Matrix>(std::move(head));
+}
+
+} // namespace
+
+Result<std::unique_ptr<const Model>> load_llama(
+    const ModelConfig& config,
+    WeightSource& weights) {
+  INGLE_ASSIGN_OR_RETURN(
+      auto embedding,
+      weights.take_matrix(
+          "model.embed_tokens", config.vocab_size, config.hidden_size));
+  std::vector<Layer> layers;
+  for (int i = 0; i < config.num_hidden_layers; ++i) {
+    const std::string path = "model.layers." + std::to_string(i);
+    INGLE_ASSIGN_OR_RETURN(
+        auto attention, take_attention(config, weights, path));
+    INGLE_ASSIGN_OR_RETURN(auto mlp, take_mlp(config, weights, path));
+    layers.push_back({std::move(attention), std::move(mlp)});
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      auto norm, weights.take("model.norm.weight", {config.hidden_size}));
+  INGLE_ASSIGN_OR_RETURN(auto head, take_head(config, weights));
+  return run_mlx("load", [&] {
+    return std::unique_ptr<const Model>(std::make_unique<Llama>(
+        config,
+        Weights{
+            std::move(embedding),
+            std::move(layers),
+            std::move(norm),
+            std::move(head)}));
+  });
+}
+
+} // namespace ingle

@@ -1,0 +1,39 @@
+#include "model/linear.h"
+
+#include <mlx/ops.h>
+
+namespace ingle {
+
+mx::array multiply(const mx::array& x, const Matrix& matrix) {
+  if (!matrix.scales) {
+    return mx::matmul(x, mx::transpose(matrix.weight));
+  }
+  return mx::quantized_matmul(
+      x,
+      matrix.weight,
+      *matrix.scales,
+      matrix.biases,
+      /*transpose=*/true,
+      matrix.quantization.group_size,
+      matrix.quantization.bits);
+}
+
+mx::array take_rows(const Matrix& matrix, const mx::array& ids) {
+  const mx::array rows = mx::take(matrix.weight, ids, 0);
+  if (!matrix.scales) {
+    return rows;
+  }
+  return mx::dequantize(
+      rows,
+      mx::take(*matrix.scales, ids, 0),
+      mx::take(*matrix.biases, ids, 0),
+      matrix.quantization.group_size,
+      matrix.quantization.bits);
+}
+
+mx::array Linear::operator()(const mx::array& x) const {
+  const mx::array y = multiply(x, matrix);
+  return bias ? mx::add(y, *bias) : y;
+}
+
+} // namespace ingle

@@ -1,0 +1,28 @@
+// A model folder -> a Model.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "base/file_system.h"
+#include "base/status.h"
+#include "model/model.h"
+#include "model/numerics.h"
+
+namespace ingle {
+
+// Reads config.json and the weights in `folder`, picks the family and accounts
+// for every tensor. The files are not needed afterwards.
+//
+// Threads: the thread that will run the model: MLX arrays stay with the thread
+//          that made them.
+// Errors:  kNotFound, kIo, kCorruption, kUnsupported; one line that names the
+//          file and the cause. kCancelled soon after `stop` is requested.
+Result<std::unique_ptr<const Model>> load_model(
+    FileSystem& fs,
+    const std::string& folder,
+    Numerics numerics,
+    std::stop_token stop = {});
+
+} // namespace ingle

@@ -1,0 +1,48 @@
+#include "model/model.h"
+
+#include <mlx/transforms.h>
+
+#include "model/run_mlx.h"
+
+namespace ingle {
+namespace {
+
+std::optional<mx::array> build_and_evaluate(
+    const Model& model,
+    std::span<const Row> rows) {
+  std::optional<mx::array> logits = model.forward(rows);
+  std::vector<mx::array> outputs;
+  for (const Row& row : rows) {
+    for (auto& array : row.kv->pending_arrays()) {
+      outputs.push_back(std::move(array));
+    }
+  }
+  if (logits) {
+    outputs.push_back(*logits);
+  }
+  mx::eval(std::move(outputs));
+  return logits;
+}
+
+} // namespace
+
+Result<std::optional<mx::array>> run_step(
+    const Model& model,
+    std::span<const Row> rows) {
+  auto logits =
+      run_mlx("forward", [&] { return build_and_evaluate(model, rows); });
+  Status status = logits.status();
+  for (const Row& row : rows) {
+    if (!status.is_ok()) {
+      row.kv->abandon();
+    } else {
+      status = row.kv->commit();
+    }
+  }
+  if (!status.is_ok()) {
+    return status;
+  }
+  return logits;
+}
+
+} // namespace ingle

@@ -1,0 +1,54 @@
+// A loaded model: const, shared by all sequences.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include <mlx/array.h>
+
+#include "base/token.h"
+#include "cache/kv_state.h"
+#include "model/config.h"
+
+namespace ingle {
+
+// One sequence's part of a step: `tokens` follow what `kv` holds.
+struct Row {
+  std::span<const TokenId> tokens; // at least one, each below the vocab size
+  KvState* kv = nullptr; // made by the same model; not owned
+  // Whether the logits after the last token are wanted. A prefill chunk that
+  // is not the last does without them.
+  bool wants_logits = true;
+};
+
+// Threads: the engine thread, which also loads it.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ModelConfig& config() const = 0;
+
+  // An empty state with a cache for each layer.
+  virtual KvState make_kv() const = 0;
+  // A state that continues a snapshot of a state of this model.
+  virtual KvState restore_kv(const KvSnapshot& snapshot) const = 0;
+
+  // Builds one step for any number of rows, each over its own caches. Linear
+  // layers run on all rows' tokens at once, attention row by row, the head on
+  // the last position of each row with `wants_logits` and on no other.
+  //
+  // Returns: logits [rows that want them, vocab_size] in f32, in the rows'
+  //          order; nothing where no row wants any.
+  // Throws what MLX throws: call it, and evaluate, inside run_mlx(), then
+  // commit or abandon every row's kv. run_step() does all of it.
+  virtual std::optional<mx::array> forward(std::span<const Row> rows) const = 0;
+};
+
+// Builds, evaluates and commits one step.
+// Errors: what run_mlx() gives; every row's kv is then abandoned.
+Result<std::optional<mx::array>> run_step(
+    const Model& model,
+    std::span<const Row> rows);
+
+} // namespace ingle

@@ -1,0 +1,208 @@
+#include "model/weight_source.h"
+
+#include <cstring>
+
+#include <mlx/allocator.h>
+#include <mlx/ops.h>
+#include <mlx/transforms.h>
+
+#include "model/run_mlx.h"
+
+namespace ingle {
+namespace {
+
+std::string describe(const std::vector<int64_t>& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+std::vector<int64_t> to_extents(const mx::Shape& shape) {
+  return {shape.begin(), shape.end()};
+}
+
+mx::Dtype to_mlx(TensorType type) {
+  switch (type) {
+    case TensorType::kBool:
+      return mx::bool_;
+    case TensorType::kU8:
+      return mx::uint8;
+    case TensorType::kI8:
+      return mx::int8;
+    case TensorType::kU16:
+      return mx::uint16;
+    case TensorType::kI16:
+      return mx::int16;
+    case TensorType::kF16:
+      return mx::float16;
+    case TensorType::kBF16:
+      return mx::bfloat16;
+    case TensorType::kU32:
+      return mx::uint32;
+    case TensorType::kI32:
+      return mx::int32;
+    case TensorType::kF32:
+      return mx::float32;
+    case TensorType::kU64:
+      return mx::uint64;
+    case TensorType::kI64:
+      return mx::int64;
+    case TensorType::kF64:
+      return mx::float64;
+  }
+  return mx::float32;
+}
+
+bool is_floating(TensorType type) {
+  return type == TensorType::kF16 || type == TensorType::kBF16 ||
+      type == TensorType::kF32;
+}
+
+mx::array copy_to_array(const TensorView& tensor, const mx::Shape& shape) {
+  mx::allocator::Data data = mx::allocator::malloc(tensor.bytes.size());
+  std::memcpy(
+      data.buffer().raw_ptr(), tensor.bytes.data(), tensor.bytes.size());
+  return mx::array(std::move(data), shape, to_mlx(tensor.type));
+}
+
+} // namespace
+
+Status WeightSource::fail(const std::string& name, const std::string& what)
+    const {
+  return Status::corruption(origin_ + ": tensor '" + name + "' " + what);
+}
+
+Result<const TensorView*> WeightSource::find(const std::string& name) {
+  if (stop_.stop_requested()) {
+    return Status::cancelled("stopped while the model was loading");
+  }
+  const auto it = folder_.tensors().find(name);
+  if (it == folder_.tensors().end()) {
+    return fail(name, "is missing");
+  }
+  used_.insert(name);
+  return &it->second;
+}
+
+Result<mx::array> WeightSource::load(
+    const std::string& name,
+    const TensorView& tensor,
+    const mx::Shape& shape) {
+  if (tensor.shape != to_extents(shape)) {
+    return fail(
+        name,
+        "has the shape " + describe(tensor.shape) +
+            " where the config asks "
+            "for " +
+            describe(to_extents(shape)));
+  }
+  return run_mlx("load", [&] { return copy_to_array(tensor, shape); });
+}
+
+Result<mx::array> WeightSource::take(
+    const std::string& name,
+    const mx::Shape& shape) {
+  INGLE_ASSIGN_OR_RETURN(const TensorView* tensor, find(name));
+  if (!is_floating(tensor->type)) {
+    return fail(
+        name,
+        "has the type " + std::string(to_string(tensor->type)) +
+            " where F16, BF16 or F32 is expected");
+  }
+  INGLE_ASSIGN_OR_RETURN(mx::array loaded, load(name, *tensor, shape));
+  if (numerics_ != Numerics::kExact) {
+    return loaded;
+  }
+  return run_mlx("load", [&] {
+    mx::array converted = mx::astype(loaded, mx::float32);
+    mx::eval(converted);
+    return converted;
+  });
+}
+
+Result<Matrix>
+WeightSource::take_matrix(const std::string& path, int rows, int columns) {
+  if (has(path + ".scales")) {
+    const auto quantization = quantization_.of(path);
+    if (!quantization) {
+      return fail(
+          path + ".scales",
+          "is there, but config.json says that the module is not quantised");
+    }
+    return take_quantized(path, rows, columns, *quantization);
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      mx::array weight, take(path + ".weight", {rows, columns}));
+  return Matrix{std::move(weight), std::nullopt, std::nullopt, {}};
+}
+
+Result<Matrix> WeightSource::take_quantized(
+    const std::string& path,
+    int rows,
+    int columns,
+    const Quantization& quantization) {
+  if (columns % quantization.group_size != 0) {
+    return fail(
+        path + ".weight",
+        "has " + std::to_string(columns) +
+            " columns, which is not a multiple of the group size " +
+            std::to_string(quantization.group_size));
+  }
+  INGLE_ASSIGN_OR_RETURN(const TensorView* packed, find(path + ".weight"));
+  if (packed->type != TensorType::kU32) {
+    return fail(path + ".weight", "has to be of type U32, as it has scales");
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      mx::array weight,
+      load(
+          path + ".weight", *packed, {rows, columns / 32 * quantization.bits}));
+  const mx::Shape groups = {rows, columns / quantization.group_size};
+  INGLE_ASSIGN_OR_RETURN(mx::array scales, take(path + ".scales", groups));
+  INGLE_ASSIGN_OR_RETURN(mx::array biases, take(path + ".biases", groups));
+  if (numerics_ != Numerics::kExact) {
+    return Matrix{weight, scales, biases, quantization};
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      mx::array dense, run_mlx("dequantise", [&] {
+        mx::array values = mx::dequantize(
+            weight, scales, biases, quantization.group_size, quantization.bits);
+        mx::eval(values);
+        return values;
+      }));
+  return Matrix{std::move(dense), std::nullopt, std::nullopt, {}};
+}
+
+Result<Linear> WeightSource::take_linear(
+    const std::string& path,
+    int in,
+    int out,
+    bool with_bias) {
+  INGLE_ASSIGN_OR_RETURN(Matrix matrix, take_matrix(path, out, in));
+  if (!with_bias) {
+    return Linear{std::move(matrix), std::nullopt};
+  }
+  INGLE_ASSIGN_OR_RETURN(mx::array bias, take(path + ".bias", {out}));
+  return Linear{std::move(matrix), std::move(bias)};
+}
+
+Status WeightSource::check_all_used() const {
+  constexpr size_t kShown = 3;
+  std::string names;
+  size_t unused = 0;
+  for (const auto& [name, tensor] : folder_.tensors()) {
+    if (used_.count(name) == 0 && ++unused <= kShown) {
+      names += (names.empty() ? "'" : ", '") + name + "'";
+    }
+  }
+  if (unused == 0) {
+    return Status::ok();
+  }
+  return Status::corruption(
+      origin_ + ": " + std::to_string(unused) +
+      " tensors are not part of this architecture: " + names +
+      (unused > kShown ? ", ..." : ""));
+}
+
+} // namespace ingle

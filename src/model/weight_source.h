@@ -1,0 +1,86 @@
+// Tensors of a model folder on their way into a model, each accounted for.
+#pragma once
+
+#include <set>
+#include <stop_token>
+#include <string>
+
+#include <mlx/array.h>
+
+#include "base/status.h"
+#include "model/config.h"
+#include "model/linear.h"
+#include "model/numerics.h"
+#include "weights/safetensors_reader.h"
+
+namespace ingle {
+
+// A family takes every tensor that it uses and names those that it drops; what
+// is left over at the end is an error, because it means that the family does
+// not compute what the file's author did.
+//
+// Owns:    nothing of the folder: arrays are copies, so that the files can be
+//          unmapped after loading.
+// Threads: the engine thread: arrays are made and evaluated here.
+// Errors:  kCorruption with one line that names folder, tensor and cause;
+//          kCancelled once `stop` is requested.
+class WeightSource {
+ public:
+  WeightSource(
+      const WeightFolder& folder,
+      std::string origin,
+      const QuantizationConfig& quantization,
+      Numerics numerics,
+      std::stop_token stop = {})
+      : folder_(folder),
+        origin_(std::move(origin)),
+        quantization_(quantization),
+        numerics_(numerics),
+        stop_(std::move(stop)) {}
+
+  bool has(const std::string& name) const {
+    return folder_.tensors().count(name) != 0;
+  }
+
+  // A dense floating-point tensor of exactly this shape; f32 in kExact.
+  Result<mx::array> take(const std::string& name, const mx::Shape& shape);
+
+  // `path`.weight as a [rows, columns] matrix, quantised iff `path`.scales is
+  // there.
+  Result<Matrix> take_matrix(const std::string& path, int rows, int columns);
+
+  // A matrix [out, in], and `path`.bias iff `with_bias`.
+  Result<Linear>
+  take_linear(const std::string& path, int in, int out, bool with_bias);
+
+  // Declares that a tensor is of no use, if it is there.
+  void drop(const std::string& name) {
+    used_.insert(name);
+  }
+
+  // Errors: kCorruption, naming the tensors that were neither taken nor
+  // dropped.
+  Status check_all_used() const;
+
+ private:
+  Status fail(const std::string& name, const std::string& what) const;
+  Result<const TensorView*> find(const std::string& name);
+  Result<mx::array> load(
+      const std::string& name,
+      const TensorView& tensor,
+      const mx::Shape& shape);
+  Result<Matrix> take_quantized(
+      const std::string& path,
+      int rows,
+      int columns,
+      const Quantization& quantization);
+
+  const WeightFolder& folder_;
+  std::string origin_;
+  const QuantizationConfig& quantization_;
+  Numerics numerics_;
+  std::stop_token stop_;
+  std::set<std::string> used_;
+};
+
+} // namespace ingle

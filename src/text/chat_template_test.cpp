@@ -1,0 +1,269 @@
+#include "text/chat_template.h"
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "text/testing/tiny_tokenizer.h"
+
+namespace ingle {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class FixedClock final : public Clock {
+ public:
+  std::chrono::steady_clock::time_point now() const override {
+    return {};
+  }
+  std::chrono::milliseconds since_epoch() const override {
+    return std::chrono::milliseconds(1785499200999); // noon, 2026-07-31, UTC
+  }
+};
+
+std::shared_ptr<const ChatTemplate> compile(std::string_view source) {
+  auto compiled = ChatTemplate::compile(
+      source, "chat_template.jinja", std::make_shared<FixedClock>());
+  EXPECT_TRUE(compiled.is_ok()) << compiled.status().message();
+  return compiled.value();
+}
+
+std::string render(std::string_view source, std::string_view context = "{}") {
+  auto text = compile(source)->render(context);
+  EXPECT_TRUE(text.is_ok()) << text.status().message();
+  return text.is_ok() ? *text : std::string();
+}
+
+std::string render_error(
+    std::string_view source,
+    std::string_view context = "{}") {
+  auto text = compile(source)->render(context);
+  EXPECT_FALSE(text.is_ok()) << *text;
+  Status status = text.status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidRequest);
+  EXPECT_EQ(status.reason(), "template_error");
+  return status.message();
+}
+
+std::string compile_error(std::string_view source) {
+  auto compiled = ChatTemplate::compile(source, "m/chat_template.jinja");
+  EXPECT_FALSE(compiled.is_ok());
+  Status status = compiled.status();
+  EXPECT_EQ(status.code(), StatusCode::kCorruption);
+  EXPECT_THAT(status.message(), StartsWith("m/chat_template.jinja: "));
+  EXPECT_THAT(status.message(), Not(HasSubstr("\n")));
+  return status.message();
+}
+
+TEST(ChatTemplate, RendersChatMl) {
+  EXPECT_EQ(
+      render(
+          kTinyChatTemplate,
+          R"({"messages": [{"role": "user", "content": "Hi <b>&"}],
+              "add_generation_prompt": true})"),
+      "<|im_start|>user\nHi <b>&<|im_end|>\n<|im_start|>assistant\n");
+}
+
+TEST(ChatTemplate, BlocksAreTrimmed) {
+  EXPECT_EQ(render("a\n  {% if true %}\nb\n  {% endif %}\nc\n"), "a\nb\nc");
+}
+
+TEST(ChatTemplate, UndefinedIsEmptyAndItsAttributesAreErrors) {
+  EXPECT_EQ(render("[{{ tools }}]{% for t in tools %}x{% endfor %}"), "[]");
+  EXPECT_EQ(render("{{ 'y' if tools is not defined }}"), "y");
+  EXPECT_THAT(
+      render_error("a\n{{ tools.name.first }}"),
+      StartsWith("chat_template.jinja: line 2: undefined value"));
+}
+
+TEST(ChatTemplate, ToJsonIsPythons) {
+  const char* context = R"({"x": {"z": 1, "a": [true, null, 1.0, 1e30, -0.5e-7],
+      "html": "<&'>", "text": "\u00e9\n\"\u0001", "none": {}, "list": []}})";
+  EXPECT_EQ(
+      render("{{ x|tojson }}", context),
+      R"({"z": 1, "a": [true, null, 1.0, 1e+30, -5e-08], )"
+      R"("html": "<&'>", "text": "é\n\"\u0001", "none": {}, "list": []})");
+  EXPECT_EQ(
+      render("{{ x|tojson(indent=2) }}", R"({"x": {"b": [1, {}], "a": 2}})"),
+      "{\n  \"b\": [\n    1,\n    {}\n  ],\n  \"a\": 2\n}");
+  EXPECT_EQ(
+      render(
+          "{{ x|tojson(separators=(',', ':'), sort_keys=true) }}",
+          R"({"x": {"b": [1, 2], "a": 2}})"),
+      R"({"a":2,"b":[1,2]})");
+  EXPECT_EQ(
+      render("{{ x|tojson(ensure_ascii=true) }}", R"({"x": "é😀"})"),
+      R"("\u00e9\ud83d\ude00")");
+  EXPECT_THAT(
+      render_error("{{ nothing|tojson }}"),
+      HasSubstr("undefined is not JSON serializable"));
+}
+
+TEST(ChatTemplate, KeysKeepTheirOrder) {
+  EXPECT_EQ(
+      render(
+          "{% for k, v in x.items() %}{{ k }}{{ v }} {% endfor %}"
+          "{% for k in x %}{{ k }}{% endfor %}",
+          R"({"x": {"zeta": 1, "items": 2, "alpha": 3}})"),
+      "zeta1 items2 alpha3 zetaitemsalpha");
+}
+
+TEST(ChatTemplate, LoopControlsNamespacesAndMacros) {
+  EXPECT_EQ(
+      render("{% set ns = namespace(n=0) %}"
+             "{% macro twice(x) %}{{ x }}{{ x }}{% endmacro %}"
+             "{% for i in range(10) %}"
+             "{% if i == 1 %}{% continue %}{% endif %}"
+             "{% if i == 4 %}{% break %}{% endif %}"
+             "{% set ns.n = ns.n + i %}{{ twice(i) }}"
+             "{% endfor %}={{ ns.n }}"),
+      "002233=5");
+}
+
+TEST(ChatTemplate, PythonMethods) {
+  EXPECT_EQ(
+      render("{{ ' a-b '.strip().split('-')[-1] }}"
+             "{{ 'x'.upper() }}{{ 'abc'.startswith('ab') }}"
+             "{{ 'a</t>b'.split('</t>')[0].rstrip('\\n') }}"
+             "{{ {'k': 1}.get('k') }}{{ {'k': 1}.get('q', 'd') }}"
+             "{{ 'abc'[::-1] }}{{ ['a', 'b']|join('+') }}{{ [5, 3]|min }}"),
+      "bXTruea1dcbaa+b3");
+}
+
+TEST(ChatTemplate, ValuesPrintAsPythonDoes) {
+  EXPECT_EQ(
+      render(
+          "{{ x.t }} {{ x.n }} {{ x.f }} {{ x.l }} {{ x.t|string }}",
+          R"({"x": {"t": true, "n": null, "f": 1.0, "l": ["a", 1]}})"),
+      "True None 1.0 ['a', 1] True");
+}
+
+TEST(ChatTemplate, StrftimeNowReadsTheClock) {
+  EXPECT_EQ(render("{{ strftime_now('%d %b %Y') }}"), "31 Jul 2026");
+  EXPECT_EQ(
+      render("{% macro today() %}{{ strftime_now('%Y-%m') }}{% endmacro %}"
+             "{{ today() }}{{ strftime_now('') }}"),
+      "2026-07");
+  EXPECT_THAT(
+      render_error("{{ strftime_now('%Y' * 2000) }}"),
+      HasSubstr("strftime_now"));
+}
+
+TEST(ChatTemplate, GenerationTagsRenderAsTheirContent) {
+  EXPECT_EQ(
+      render("{% for x in [1, 2] %}{%- generation -%} a{{ x }} "
+             "{%- endgeneration -%}{% endfor %}"
+             "{% if add_generation_prompt is defined %}no{% endif %}"),
+      "a1a2");
+  EXPECT_THAT(compile_error("\n{% generation %}"), HasSubstr("line 2"));
+}
+
+TEST(ChatTemplate, RaiseExceptionGivesTheTemplatesOwnWords) {
+  EXPECT_EQ(
+      render_error("{{ raise_exception('Roles must\nalternate: é!') }}"),
+      "Roles must\nalternate: é!");
+  EXPECT_EQ(
+      render_error(
+          "{% macro check() %}{{ raise_exception('No ' ~ name) }}{% endmacro %}"
+          "{% set text %}{{ check() }}{% endset %}",
+          R"({"name": "tools"})"),
+      "No tools");
+}
+
+TEST(ChatTemplate, SyntaxErrorsNameTheFileAndTheLine) {
+  EXPECT_THAT(
+      compile_error("a\nb\n{% if x %}"),
+      StartsWith("m/chat_template.jinja: line 3: syntax error"));
+  EXPECT_THAT(compile_error("{% trans %}x{% endtrans %}"), HasSubstr("trans"));
+  compile_error("{{ ");
+  compile_error("{% for %}");
+  compile_error(std::string(100000, '(').insert(0, "{{ "));
+  EXPECT_THAT(compile_error("a\xFF"), HasSubstr("UTF-8"));
+}
+
+TEST(ChatTemplate, RenderErrorsNameTheFileAndTheLineInOneLine) {
+  for (const char* source :
+       {"\n{{ 'a' + 1 }}",
+        "\n{{ 'a'|nonsense }}",
+        "\n{{ nonsense() }}",
+        "\n{{ 'a'.nonsense() }}",
+        "\n{{ 1 // 0 }}",
+        "\n{% include 'other' %}"}) {
+    std::string message = render_error(source);
+    EXPECT_THAT(message, StartsWith("chat_template.jinja: line 2: "));
+    EXPECT_THAT(message, Not(HasSubstr("\n")));
+  }
+}
+
+TEST(ChatTemplate, VariablesThatAreNotAJsonObjectAreRefused) {
+  render_error("a", "");
+  render_error("a", "[]");
+  render_error("a", "{\"x\": \"\xFF\"}");
+  EXPECT_THAT(
+      render_error("a", "{\"x\": " + std::string(100000, '[')),
+      HasSubstr("recursion"));
+}
+
+// --- Hostile templates -----------------------------------------------------
+
+TEST(ChatTemplate, ATemplateThatDoesTooMuchIsStopped) {
+  const char* sources[] = {
+      // Runs for ever.
+      "{% for a in range(99999) %}{% for b in range(99999) %}"
+      "{% for c in range(99999) %}{% endfor %}{% endfor %}{% endfor %}",
+      // Grows for ever.
+      "{% set ns = namespace(s='x') %}"
+      "{% for i in range(60) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}"
+      "{{ ns.s|length }}",
+      "{% set ns = namespace(s='x') %}"
+      "{% for i in range(60) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
+      "{{ 'x' * 99999999999 }}",
+      // Holds itself twice at each level: small, but not as text.
+      "{% set ns = namespace(l=['x']) %}"
+      "{% for i in range(50) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}"
+      "{{ ns.l|tojson }}",
+  };
+  for (const char* source : sources) {
+    SCOPED_TRACE(source);
+    EXPECT_THAT(render_error(source), StartsWith("chat_template.jinja: "));
+  }
+}
+
+TEST(ChatTemplate, RecursionIsStopped) {
+  std::string message =
+      render_error("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}");
+  EXPECT_THAT(message, HasSubstr("recursion limit exceeded"));
+}
+
+TEST(ChatTemplate, ToJsonRefusesValuesNestedTooDeeply) {
+  EXPECT_THAT(
+      render_error(
+          "{% set ns = namespace(l=[]) %}"
+          "{% for i in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}"
+          "{{ ns.l|tojson }}"),
+      HasSubstr("nested too deeply"));
+}
+
+TEST(ChatTemplate, ManyThreadsShareOne) {
+  auto shared = compile("{{ x|tojson }}{{ strftime_now('%Y') }}");
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&shared, t] {
+      std::string n = std::to_string(t);
+      for (int i = 0; i < 100; ++i) {
+        EXPECT_EQ(*shared->render("{\"x\": " + n + "}"), n + "2026");
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+} // namespace
+} // namespace ingle

@@ -1,0 +1,99 @@
+// The C boundary of the Rust crate: tokenizers and chat templates.
+//
+// Strings are a pointer and a length, never terminated; what is passed in is
+// borrowed for the call and checked to be UTF-8. Nothing unwinds out of here:
+// a panic is kIngleTextPanicked. Handles may be used by any number of threads
+// at once; freeing one needs it alone. A null handle or buffer frees to
+// nothing.
+//
+// src/lib.rs has the other half of these declarations.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct IngleTokenizer IngleTokenizer;
+typedef struct IngleTemplate IngleTemplate;
+
+typedef enum {
+  kIngleTextOk = 0,
+  kIngleTextFailed = 1, // the input can't be used; the text says why
+  kIngleTextRaised = 2, // raise_exception(): the text is the template's own
+  kIngleTextPanicked = 3, // a bug in the crate or what it is built on
+  kIngleTextAbsent = 4, // no such token
+} IngleTextCode;
+
+// Bytes that the crate allocated: a result, or the message of a failure in one
+// line. Every function with such a parameter sets it whatever it returns, and
+// the caller frees it.
+typedef struct {
+  char* data;
+  size_t size;
+} IngleTextBuffer;
+
+typedef struct {
+  int32_t* data;
+  size_t size;
+} IngleTextIds;
+
+void ingle_text_buffer_free(IngleTextBuffer buffer);
+void ingle_text_ids_free(IngleTextIds ids);
+
+// `json` is the content of a tokenizer.json. Its padding and truncation are
+// ignored. `*out` is null unless kIngleTextOk.
+IngleTextCode ingle_tokenizer_create(
+    const char* json,
+    size_t json_size,
+    IngleTokenizer** out,
+    IngleTextBuffer* error);
+void ingle_tokenizer_free(IngleTokenizer* tokenizer);
+
+IngleTextCode ingle_tokenizer_encode(
+    const IngleTokenizer* tokenizer,
+    const char* text,
+    size_t text_size,
+    int add_special_tokens,
+    IngleTextIds* out,
+    IngleTextBuffer* error);
+IngleTextCode ingle_tokenizer_decode(
+    const IngleTokenizer* tokenizer,
+    const int32_t* ids,
+    size_t ids_size,
+    int skip_special_tokens,
+    IngleTextBuffer* out);
+IngleTextCode ingle_tokenizer_id_to_token(
+    const IngleTokenizer* tokenizer,
+    int32_t id,
+    IngleTextBuffer* out);
+IngleTextCode ingle_tokenizer_token_to_id(
+    const IngleTokenizer* tokenizer,
+    const char* token,
+    size_t token_size,
+    int32_t* out);
+// The largest id plus one, added tokens included.
+int32_t ingle_tokenizer_vocab_size(const IngleTokenizer* tokenizer);
+
+// `*out` is null unless kIngleTextOk.
+IngleTextCode ingle_template_create(
+    const char* source,
+    size_t source_size,
+    IngleTemplate** out,
+    IngleTextBuffer* error);
+void ingle_template_free(IngleTemplate* handle);
+
+// `context` is a JSON object. `now` (seconds since the epoch) is what
+// strftime_now() shows, in the local time zone.
+IngleTextCode ingle_template_render(
+    const IngleTemplate* handle,
+    const char* context,
+    size_t context_size,
+    int64_t now,
+    IngleTextBuffer* out);
+
+#ifdef __cplusplus
+} // extern "C"
+#endif

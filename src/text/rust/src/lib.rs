@@ -1,0 +1,162 @@
+//! The C boundary. `ingle_text.h` is its contract; every function here has its
+//! declaration there.
+
+mod boundary;
+mod chat_template;
+mod python_json;
+mod strftime;
+mod tokenizer;
+
+use std::os::raw::{c_char, c_int};
+
+use boundary::{bytes, guard, guard_create, text, Buffer, Code, Failure, Ids};
+use chat_template::ChatTemplate;
+use tokenizer::Tokenizer;
+
+/// # Safety
+/// `buffer` came from this crate and was not freed yet.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_text_buffer_free(buffer: Buffer) {
+    unsafe { buffer.free() }
+}
+
+/// # Safety
+/// `ids` came from this crate and was not freed yet.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_text_ids_free(ids: Ids) {
+    unsafe { ids.free() }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_tokenizer_create(
+    json: *const c_char,
+    json_size: usize,
+    out: *mut *mut Tokenizer,
+    error: *mut Buffer,
+) -> Code {
+    unsafe { guard_create(out, error, || Tokenizer::from_json(bytes(json, json_size))) }
+}
+
+/// # Safety
+/// `tokenizer` is null or came from `ingle_tokenizer_create`.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_tokenizer_free(tokenizer: *mut Tokenizer) {
+    unsafe { boundary::free_handle(tokenizer) }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_tokenizer_encode(
+    tokenizer: *const Tokenizer,
+    input: *const c_char,
+    input_size: usize,
+    add_special_tokens: c_int,
+    out: *mut Ids,
+    error: *mut Buffer,
+) -> Code {
+    unsafe {
+        *out = Ids::empty();
+        guard(error, || {
+            let input = text(input, input_size)?;
+            let ids = (*tokenizer).encode(input, add_special_tokens != 0)?;
+            *out = Ids::new(ids);
+            Ok(String::new())
+        })
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_tokenizer_decode(
+    tokenizer: *const Tokenizer,
+    ids: *const i32,
+    ids_size: usize,
+    skip_special_tokens: c_int,
+    out: *mut Buffer,
+) -> Code {
+    unsafe {
+        guard(out, || {
+            let ids = boundary::slice(ids, ids_size);
+            (*tokenizer).decode(ids, skip_special_tokens != 0)
+        })
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_tokenizer_id_to_token(
+    tokenizer: *const Tokenizer,
+    id: i32,
+    out: *mut Buffer,
+) -> Code {
+    unsafe { guard(out, || (*tokenizer).id_to_token(id).ok_or(Failure::Absent)) }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_tokenizer_token_to_id(
+    tokenizer: *const Tokenizer,
+    token: *const c_char,
+    token_size: usize,
+    out: *mut i32,
+) -> Code {
+    let mut message = Buffer::empty();
+    unsafe {
+        let code = guard(&mut message, || {
+            let token = text(token, token_size)?;
+            *out = (*tokenizer).token_to_id(token).ok_or(Failure::Absent)?;
+            Ok(String::new())
+        });
+        message.free();
+        code
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_tokenizer_vocab_size(tokenizer: *const Tokenizer) -> i32 {
+    unsafe { (*tokenizer).vocab_size() }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_template_create(
+    source: *const c_char,
+    source_size: usize,
+    out: *mut *mut ChatTemplate,
+    error: *mut Buffer,
+) -> Code {
+    unsafe {
+        guard_create(out, error, || {
+            ChatTemplate::compile(text(source, source_size)?)
+        })
+    }
+}
+
+/// # Safety
+/// `handle` is null or came from `ingle_template_create`.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_template_free(handle: *mut ChatTemplate) {
+    unsafe { boundary::free_handle(handle) }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_template_render(
+    handle: *const ChatTemplate,
+    context: *const c_char,
+    context_size: usize,
+    now: i64,
+    out: *mut Buffer,
+) -> Code {
+    unsafe { guard(out, || (*handle).render(text(context, context_size)?, now)) }
+}
