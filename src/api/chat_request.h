@@ -1,0 +1,28 @@
+// The body of POST /v1/chat/completions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/request_options.h"
+#include "base/status.h"
+
+namespace ingle {
+
+struct ChatRequest {
+  RequestOptions options;
+  // A JSON array in the form templates expect: role developer is system,
+  // arrays of text parts are one string, the arguments of tool calls are
+  // objects. Everything else of a message is as the client sent it.
+  std::string messages;
+  std::string tools; // a JSON array; empty: none
+  // chat_template_kwargs: name, JSON value.
+  std::vector<std::pair<std::string, std::string>> template_variables;
+};
+
+// Errors: kInvalidRequest, naming the place.
+Result<ChatRequest> parse_chat_request(std::string_view body);
+
+} // namespace ingle

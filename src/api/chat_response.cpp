@@ -1,0 +1,79 @@
+// The answers of POST /v1/chat/completions.
+#include <utility>
+
+#include "api/answer_json.h"
+
+namespace ingle {
+namespace {
+
+constexpr std::string_view kIdPrefix = "chatcmpl-";
+
+Json choice_of(Json delta, Json finish_reason) {
+  Json choice;
+  choice["index"] = 0;
+  choice["delta"] = std::move(delta);
+  choice["finish_reason"] = std::move(finish_reason);
+  return choice;
+}
+
+class ChatWriter final : public AnswerWriter {
+ public:
+  ChatWriter(AnswerIdentity identity, bool include_usage)
+      : identity_(identity),
+        chunks_(
+            std::move(identity),
+            kIdPrefix,
+            "chat.completion.chunk",
+            include_usage) {}
+
+  std::string begin() override {
+    Json delta;
+    delta["role"] = "assistant";
+    delta["content"] = "";
+    return chunks_.chunk(choice_of(std::move(delta), nullptr));
+  }
+
+  std::string delta(const GenerationDelta& delta) override {
+    if (delta.text.empty()) {
+      return {};
+    }
+    Json content;
+    content["content"] = delta.text;
+    return chunks_.chunk(choice_of(std::move(content), nullptr));
+  }
+
+  std::string end(const GenerationEnd& end) override {
+    return chunks_.last(
+        choice_of(Json::object(), finish_reason_name(end.reason)), end);
+  }
+
+  std::string whole(const std::string& text, const GenerationEnd& end)
+      override {
+    Json choice;
+    choice["index"] = 0;
+    choice["message"]["role"] = "assistant";
+    choice["message"]["content"] = text;
+    choice["finish_reason"] = finish_reason_name(end.reason);
+    Json body = answer_head(
+        identity_,
+        kIdPrefix,
+        "chat.completion",
+        Json::array({std::move(choice)}));
+    body["usage"] = usage_of(end.stats);
+    return to_text(body);
+  }
+
+ private:
+  AnswerIdentity identity_;
+  ChunkWriter chunks_;
+};
+
+} // namespace
+
+std::unique_ptr<AnswerWriter> make_chat_writer(
+    AnswerIdentity identity,
+    bool include_usage) {
+  return std::make_unique<ChatWriter>(std::move(identity), include_usage);
+}
+
+} // namespace ingle

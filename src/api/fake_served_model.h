@@ -1,0 +1,88 @@
+// A model that needs no files; for tests.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/served_model.h"
+
+namespace ingle {
+
+// One token per byte; "<s>" is one token too (kBos), which it puts in front.
+class FakeTokenizer final : public Tokenizer {
+ public:
+  static constexpr TokenId kBos = 256;
+
+  Result<std::vector<TokenId>> encode(
+      std::string_view text,
+      bool add_special_tokens) const override {
+    std::vector<TokenId> ids;
+    if (add_special_tokens) {
+      ids.push_back(kBos);
+    }
+    while (!text.empty()) {
+      const bool bos = text.starts_with("<s>");
+      ids.push_back(bos ? kBos : static_cast<unsigned char>(text.front()));
+      text.remove_prefix(bos ? 3 : 1);
+    }
+    return ids;
+  }
+  Result<std::string> decode(std::span<const TokenId> ids, bool)
+      const override {
+    std::string text;
+    for (const TokenId id : ids) {
+      text += static_cast<char>(id);
+    }
+    return text;
+  }
+  std::optional<std::string> id_to_token(TokenId id) const override {
+    return id == kBos ? "<s>" : std::string(1, static_cast<char>(id));
+  }
+  std::optional<TokenId> token_to_id(std::string_view token) const override {
+    return token == "<s>" ? std::optional(kBos) : std::nullopt;
+  }
+  TokenId vocab_size() const override {
+    return kBos + 1;
+  }
+};
+
+// Renders `text`, or fails, and remembers what it was given.
+class FakeChatTemplate final : public ChatTemplate {
+ public:
+  explicit FakeChatTemplate(Result<std::string> rendered)
+      : rendered_(std::move(rendered)) {}
+
+  Result<std::string> render(std::string_view context_json) const override {
+    const std::lock_guard lock(mutex_);
+    context_ = context_json;
+    return rendered_;
+  }
+  std::string context() const {
+    const std::lock_guard lock(mutex_);
+    return context_;
+  }
+
+ private:
+  const Result<std::string> rendered_;
+  mutable std::mutex mutex_;
+  mutable std::string context_;
+};
+
+inline ServedModel make_fake_model() {
+  ServedModel model;
+  model.name = "tiny";
+  model.created = std::chrono::seconds(1700000000);
+  model.context_length = 4096;
+  model.vocab_size = FakeTokenizer::kBos + 1;
+  model.tokenizer = std::make_shared<FakeTokenizer>();
+  model.chat_template =
+      std::make_shared<FakeChatTemplate>(std::string("<s>hello"));
+  model.bos_token = "<s>";
+  model.eos_token = "</s>";
+  return model;
+}
+
+} // namespace ingle

@@ -1,0 +1,277 @@
+#include "api/json_reader.h"
+
+#include <limits>
+#include <unordered_set>
+#include <utility>
+
+namespace ingle {
+namespace {
+
+std::string_view type_name(const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::null:
+      return "null";
+    case Json::value_t::object:
+      return "an object";
+    case Json::value_t::array:
+      return "an array";
+    case Json::value_t::string:
+      return "a string";
+    case Json::value_t::boolean:
+      return "a boolean";
+    case Json::value_t::number_integer:
+    case Json::value_t::number_unsigned:
+    case Json::value_t::number_float:
+      return "a number";
+    case Json::value_t::binary:
+    case Json::value_t::discarded:
+      break;
+  }
+  return "something else";
+}
+
+// Builds the document from the parser's events. The library's own builder
+// looks each key up among all earlier ones of its object, which a body of many
+// keys turns into hours; this one keeps them in a hash set.
+class JsonBuilder {
+ public:
+  Json take() {
+    return std::move(root_);
+  }
+  const std::string& error() const {
+    return error_;
+  }
+
+  bool null() {
+    return add(Json(nullptr)) != nullptr;
+  }
+  bool boolean(bool value) {
+    return add(Json(value)) != nullptr;
+  }
+  bool number_integer(Json::number_integer_t value) {
+    return add(Json(value)) != nullptr;
+  }
+  bool number_unsigned(Json::number_unsigned_t value) {
+    return add(Json(value)) != nullptr;
+  }
+  bool number_float(Json::number_float_t value, const std::string&) {
+    return add(Json(value)) != nullptr;
+  }
+  bool string(std::string& value) {
+    return add(Json(std::move(value))) != nullptr;
+  }
+  bool binary(Json::binary_t&) {
+    return fail("binary values are not JSON");
+  }
+  bool start_object(size_t) {
+    return open(Json::object());
+  }
+  bool end_object() {
+    open_.pop_back();
+    return true;
+  }
+  bool start_array(size_t) {
+    return open(Json::array());
+  }
+  bool end_array() {
+    open_.pop_back();
+    return true;
+  }
+  bool key(std::string& name) {
+    if (!open_.back().keys.insert(name).second) {
+      return fail("the key \"" + name + "\" stands twice in one object");
+    }
+    key_ = std::move(name);
+    return true;
+  }
+  bool parse_error(
+      size_t position,
+      const std::string&,
+      const nlohmann::detail::exception&) {
+    return fail("syntax error at byte " + std::to_string(position));
+  }
+
+ private:
+  struct Open {
+    Json* value;
+    std::unordered_set<std::string> keys;
+  };
+
+  bool fail(std::string what) {
+    error_ = std::move(what);
+    return false;
+  }
+
+  // Where the value now stands, or null over a limit.
+  Json* add(Json value) {
+    if (++values_ > kMaxJsonValues) {
+      fail("more than " + std::to_string(kMaxJsonValues) + " values");
+      return nullptr;
+    }
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    Json& parent = *open_.back().value;
+    if (parent.is_array()) {
+      auto& items = parent.get_ref<Json::array_t&>();
+      return &items.emplace_back(std::move(value));
+    }
+    auto& fields = parent.get_ref<Json::object_t&>();
+    return &fields.emplace_back(std::move(key_), std::move(value)).second;
+  }
+
+  bool open(Json value) {
+    if (open_.size() == kMaxJsonDepth) {
+      return fail(
+          "nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
+    }
+    Json* const placed = add(std::move(value));
+    if (placed == nullptr) {
+      return false;
+    }
+    open_.push_back({placed, {}});
+    return true;
+  }
+
+  Json root_;
+  std::vector<Open> open_; // innermost last
+  std::string key_;
+  size_t values_ = 0;
+  std::string error_;
+};
+
+// "10", "0.7": as people write them, without trailing zeros.
+std::string number_text(double value) {
+  return to_text(
+      value == static_cast<double>(static_cast<int64_t>(value))
+          ? Json(static_cast<int64_t>(value))
+          : Json(value));
+}
+
+template <typename T>
+std::string range_text(T min, T max) {
+  if (max == std::numeric_limits<T>::max()) {
+    return " of at least " + to_text(Json(min));
+  }
+  return " from " + to_text(Json(min)) + " to " + to_text(Json(max));
+}
+
+} // namespace
+
+Result<Json> parse_json(std::string_view text) {
+  JsonBuilder builder;
+  if (!Json::sax_parse(text.begin(), text.end(), &builder)) {
+    return Status::invalid_request("the body is not JSON: " + builder.error());
+  }
+  return builder.take();
+}
+
+std::string to_text(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Status invalid_field(const std::string& path, std::string_view what) {
+  std::string message = path.empty() ? "the body" : path;
+  message += ": ";
+  message += what;
+  return Status::invalid_request(std::move(message)).with_where(path);
+}
+
+Status wrong_type(
+    const std::string& path,
+    std::string_view expected,
+    const Json& got) {
+  std::string what = "expected ";
+  what += expected;
+  what += ", got ";
+  what += type_name(got);
+  return invalid_field(path, what);
+}
+
+Result<JsonObject> JsonObject::from(const Json& value, std::string path) {
+  if (!value.is_object()) {
+    return wrong_type(path, "an object", value);
+  }
+  return JsonObject(value, std::move(path));
+}
+
+const Json* JsonObject::find(std::string_view key) const {
+  const auto found = value_->find(key);
+  return found == value_->end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string JsonObject::path_of(std::string_view key) const {
+  std::string path = path_;
+  if (!path.empty()) {
+    path += '.';
+  }
+  path += key;
+  return path;
+}
+
+Result<std::optional<bool>> JsonObject::get_bool(std::string_view key) const {
+  const Json* const value = find(key);
+  if (value == nullptr) {
+    return std::optional<bool>();
+  }
+  if (!value->is_boolean()) {
+    return wrong_type(path_of(key), "a boolean", *value);
+  }
+  return std::optional(value->get<bool>());
+}
+
+Result<std::optional<int64_t>>
+JsonObject::get_integer(std::string_view key, int64_t min, int64_t max) const {
+  const Json* const value = find(key);
+  if (value == nullptr) {
+    return std::optional<int64_t>();
+  }
+  const std::string expected = "an integer" +
+      (min == std::numeric_limits<int64_t>::min() ? "" : range_text(min, max));
+  if (!value->is_number()) {
+    return wrong_type(path_of(key), expected, *value);
+  }
+  constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
+  const bool representable = value->is_number_integer() &&
+      !(value->is_number_unsigned() && value->get<uint64_t>() > kLargest);
+  if (!representable || value->get<int64_t>() < min ||
+      value->get<int64_t>() > max) {
+    return invalid_field(
+        path_of(key), "expected " + expected + ", got " + to_text(*value));
+  }
+  return std::optional(value->get<int64_t>());
+}
+
+Result<std::optional<double>>
+JsonObject::get_number(std::string_view key, double min, double max) const {
+  const Json* const value = find(key);
+  if (value == nullptr) {
+    return std::optional<double>();
+  }
+  const std::string expected =
+      "a number from " + number_text(min) + " to " + number_text(max);
+  if (!value->is_number()) {
+    return wrong_type(path_of(key), expected, *value);
+  }
+  const auto number = value->get<double>();
+  if (!(number >= min && number <= max)) {
+    return invalid_field(
+        path_of(key), "expected " + expected + ", got " + to_text(*value));
+  }
+  return std::optional(number);
+}
+
+Result<std::optional<std::string>> JsonObject::get_string(
+    std::string_view key) const {
+  const Json* const value = find(key);
+  if (value == nullptr) {
+    return std::optional<std::string>();
+  }
+  if (!value->is_string()) {
+    return wrong_type(path_of(key), "a string", *value);
+  }
+  return std::optional(value->get<std::string>());
+}
+
+} // namespace ingle

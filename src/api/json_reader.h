@@ -1,0 +1,67 @@
+// Strict reading of a request's JSON: nothing is coerced, and every complaint
+// names the place ("messages[2].content: expected a string, got a number").
+//
+// Private to api/: includes the JSON library.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/status.h"
+
+namespace ingle {
+
+// Keeps the order of keys: chat templates print objects (tools) as they came.
+using Json = nlohmann::ordered_json;
+
+// What a body may hold, so that a hostile one costs neither stack nor memory.
+inline constexpr size_t kMaxJsonDepth = 64;
+inline constexpr size_t kMaxJsonValues = size_t{1} << 20;
+
+// Errors: kInvalidRequest for anything but one JSON value in UTF-8, for a key
+// that stands twice in an object, and over the limits above.
+Result<Json> parse_json(std::string_view text);
+
+// Compact. Bytes that are not UTF-8 become U+FFFD.
+std::string to_text(const Json& value);
+
+// "`path`: expected `expected`, got a number"; where() is `path`.
+Status
+wrong_type(const std::string& path, std::string_view expected, const Json& got);
+// "`path`: `what`"; where() is `path`.
+Status invalid_field(const std::string& path, std::string_view what);
+
+// An object and where it stands.
+//
+// The getters return nothing for a field that is absent or null, and
+// kInvalidRequest for one of another type or out of range.
+class JsonObject {
+ public:
+  // `value` has to outlive the object. Errors: kInvalidRequest (no object).
+  static Result<JsonObject> from(const Json& value, std::string path);
+
+  // Null: the field is absent or null.
+  const Json* find(std::string_view key) const;
+  std::string path_of(std::string_view key) const;
+
+  Result<std::optional<bool>> get_bool(std::string_view key) const;
+  Result<std::optional<int64_t>>
+  get_integer(std::string_view key, int64_t min, int64_t max) const;
+  Result<std::optional<double>>
+  get_number(std::string_view key, double min, double max) const;
+  Result<std::optional<std::string>> get_string(std::string_view key) const;
+
+ private:
+  JsonObject(const Json& value, std::string path)
+      : value_(&value), path_(std::move(path)) {}
+
+  const Json* value_;
+  std::string path_; // empty: the body itself
+};
+
+} // namespace ingle

@@ -1,0 +1,31 @@
+// From a parsed request to what the engine generates from.
+#pragma once
+
+#include "api/chat_request.h"
+#include "api/completion_request.h"
+#include "base/status.h"
+#include "engine/generator.h"
+#include "engine/served_model.h"
+
+namespace ingle {
+
+// Renders the model's chat template and encodes it; a bos token that both the
+// template and the tokenizer put in front is there once. Without max_tokens
+// the answer may take what is left of the context.
+//
+// Errors: kInvalidRequest (the template's own, reason "template_error"; a
+//         prompt and an answer that don't fit, reason
+//         "context_length_exceeded"; a model without a template).
+Result<GenerationRequest> make_generation(
+    const ChatRequest& request,
+    const ServedModel& model);
+
+// The text as it is, with the tokenizer's own special tokens. Without
+// max_tokens the answer has up to 512 tokens, within the context.
+//
+// Errors: as above.
+Result<GenerationRequest> make_generation(
+    const CompletionRequest& request,
+    const ServedModel& model);
+
+} // namespace ingle

@@ -1,0 +1,40 @@
+// The knobs that chat and text completions share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/generator.h"
+
+namespace ingle {
+
+class JsonObject;
+
+inline constexpr size_t kMaxStopStrings = 16;
+
+// As the client gave them; nothing: it left the choice to us.
+struct RequestOptions {
+  std::optional<int> max_tokens; // >= 1
+  std::optional<float> temperature; // [0, 2]
+  std::optional<float> top_p; // [0, 1]
+  std::optional<int> top_k; // >= 0
+  std::optional<uint64_t> seed;
+  std::vector<std::string> stop;
+  bool stream = false;
+  bool include_usage = false; // stream_options.include_usage
+};
+
+// Errors: kInvalidRequest, naming the field; also for those that would change
+// the answer and that ingle does not have yet (n above 1, logprobs,
+// response_format). Other unknown fields are ignored.
+Result<RequestOptions> read_request_options(const JsonObject& body);
+
+// Per knob: the request, else generation_config.json, else a constant.
+SamplingParams resolve_sampling(
+    const RequestOptions& options,
+    const GenerationDefaults& defaults);
+
+} // namespace ingle

