@@ -21,7 +21,8 @@ endforeach()
 
 if(TARGET ingle)
   # MLX stays in the Python environment that it came with.
-  set_target_properties(ingle PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  cmake_path(GET MLX_LIBRARY PARENT_PATH mlx_library_dir)
+  set_target_properties(ingle PROPERTIES INSTALL_RPATH "${mlx_library_dir}")
   install(TARGETS ingle RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 

@@ -1,0 +1,94 @@
+"""Makes tests/data/tiny_llama.json.
+
+    python tiny_golden.py
+
+Greedy tokens and logits of the four tiny llama models (tests/data/README.md)
+in mlx-lm, f32; the quantised ones by the quantised matmul, as they are.
+"""
+
+import itertools
+import pathlib
+import tempfile
+
+import mlx.core as mx
+import numpy as np
+
+import tiny_llama
+import truth
+
+GOLDEN = (
+    pathlib.Path(__file__).parents[2] / "tests" / "data" / "tiny_llama.json"
+)
+LENGTHS = (1, 5, 37, 200)
+TOKENS = 24
+# Far above what the order of an f32 sum changes, so that greedy tokens may be
+# compared at all.
+MIN_GAP = 0.01
+
+
+def digest(tensors):
+    """FNV-1a-64 of each tensor's name and bytes, in the order of names."""
+    value = 0xCBF29CE484222325
+    for name in sorted(tensors):
+        for byte in name.encode() + tensors[name].tobytes():
+            value = (value ^ byte) * 0x100000001B3 % 2**64
+    return f"{value:016x}"
+
+
+def prompt_ids(length, attempt):
+    u = tiny_llama.draws(f"prompt.{length}.{attempt}", length)
+    return [int(byte) for byte in u >> np.uint64(56)]
+
+
+def clear_prompt(model, length):
+    """The first prompt of that length whose answer has no near tie."""
+    for attempt in itertools.count():
+        prompt = prompt_ids(length, attempt)
+        ids, chosen_from = truth.greedy(model, prompt, TOKENS)
+        gap = min(map(truth.gap, chosen_from))
+        if gap >= MIN_GAP and len(set(ids)) > TOKENS / 2:
+            return prompt, ids, chosen_from, gap
+
+
+def make_cases(tied, quantised):
+    name = ("tied" if tied else "untied") + ("-4bit" if quantised else "")
+    with tempfile.TemporaryDirectory() as folder:
+        tiny_llama.write(folder, tied, quantised)
+        model = truth.load(folder, as_stored=True)
+    weights = digest(tiny_llama.tensors(tied, quantised))
+    for length in LENGTHS:
+        prompt, ids, chosen_from, gap = clear_prompt(model, length)
+        yield {
+            "name": f"{name}, {length}",
+            "tied": tied,
+            "quantised": quantised,
+            "weights": weights,
+            "prompt_ids": prompt,
+            "ids": ids,
+            "min_gap": truth.shorten(gap),
+            "logsumexp": [
+                truth.shorten(mx.logsumexp(out).item()) for out in chosen_from
+            ],
+            "sum": [truth.shorten(mx.sum(out).item()) for out in chosen_from],
+            "absmax": [
+                truth.shorten(mx.abs(out).max().item()) for out in chosen_from
+            ],
+            "top": [truth.top(out) for out in chosen_from],
+        }
+        print(f"{name}, {length}: gap {gap:.4f}, {ids}", flush=True)
+
+
+def main():
+    cases = []
+    for tied, quantised in itertools.product((True, False), (False, True)):
+        cases.extend(make_cases(tied, quantised))
+    header = {
+        "made_by": "tools/oracle/tiny_golden.py",
+        "command": "python tiny_golden.py",
+        **truth.versions(),
+    }
+    truth.write_golden(GOLDEN, header, cases)
+
+
+if __name__ == "__main__":
+    main()
