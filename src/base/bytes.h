@@ -8,7 +8,6 @@
 namespace ingle {
 
 using ByteView = std::span<const std::byte>;
-using MutableByteView = std::span<std::byte>;
 
 inline ByteView as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));

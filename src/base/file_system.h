@@ -42,6 +42,9 @@ class WritableFile {
   virtual Status close() = 0;
 };
 
+// The largest tokenizer.json known is under 40 MB.
+inline constexpr uint64_t kMaxReadBytes = uint64_t{256} << 20;
+
 struct FileInfo {
   uint64_t size = 0; // bytes
   bool is_directory = false;
@@ -59,7 +62,9 @@ class FileSystem {
 
   // Errors: kNotFound, kIo. An empty file maps to no bytes.
   virtual Result<std::shared_ptr<MappedFile>> map(const std::string& path) = 0;
-  // Errors: kNotFound, kIo.
+  // For text that is parsed whole; what may be larger is mapped.
+  // Errors: kNotFound, kIo, kCorruption (over kMaxReadBytes; nothing is
+  // allocated).
   virtual Result<std::string> read(const std::string& path) = 0;
   // Creates or truncates. Mode 0600. Errors: kNotFound (no such folder),
   // kNoSpace, kIo.

@@ -1,4 +1,6 @@
 // A file system that fails one call of another; for tests.
+//
+// Threads: one.
 #pragma once
 
 #include "base/file_system.h"

@@ -22,8 +22,10 @@ class MemoryMappedFile final : public MappedFile {
 
 class MemoryWritableFile final : public WritableFile {
  public:
-  explicit MemoryWritableFile(Content content) : content_(std::move(content)) {}
+  MemoryWritableFile(Content content, std::mutex& mutex)
+      : content_(std::move(content)), mutex_(mutex) {}
   Status append(ByteView bytes) override {
+    std::lock_guard lock(mutex_);
     content_->append(as_text(bytes));
     return Status::ok();
   }
@@ -36,6 +38,7 @@ class MemoryWritableFile final : public WritableFile {
 
  private:
   Content content_;
+  std::mutex& mutex_; // the file system's, which outlives its files
 };
 
 Status missing(const std::string& path) {
@@ -77,7 +80,7 @@ class MemoryFileSystem final : public FileSystem {
     auto content = std::make_shared<std::string>();
     files_[path] = content;
     return std::unique_ptr<WritableFile>(
-        std::make_unique<MemoryWritableFile>(std::move(content)));
+        std::make_unique<MemoryWritableFile>(std::move(content), mutex_));
   }
 
   Status rename(const std::string& from, const std::string& to) override {
@@ -86,12 +89,18 @@ class MemoryFileSystem final : public FileSystem {
       return missing(to);
     }
     if (const auto it = files_.find(from); it != files_.end()) {
+      if (is_directory(to)) {
+        return Status::io(from + " -> " + to + ": Is a directory");
+      }
       files_[to] = it->second;
       files_.erase(from);
       return Status::ok();
     }
     if (folders_.count(from) == 0) {
       return missing(from);
+    }
+    if (files_.count(to) != 0) {
+      return Status::io(from + " -> " + to + ": Not a directory");
     }
     if (has_children(to)) {
       return Status::io(from + " -> " + to + ": Directory not empty");

@@ -136,6 +136,11 @@ class PosixFileSystem final : public FileSystem {
 
   Result<std::string> read(const std::string& path) override {
     INGLE_ASSIGN_OR_RETURN(auto file, open_regular(path));
+    if (file.size > kMaxReadBytes) {
+      return Status::corruption(
+          path + ": " + std::to_string(file.size) +
+          " bytes are too many for a file of this kind");
+    }
     std::string text(file.size, '\0');
     size_t done = 0;
     while (done < text.size()) {

@@ -96,6 +96,14 @@ TEST_P(FileSystemTest, RenameDoesNotReplaceAFilledFolder) {
   EXPECT_EQ(*fs_->read(at("final/precious")), "1");
 }
 
+TEST_P(FileSystemTest, RenameDoesNotMixFilesAndFolders) {
+  write("file", "1");
+  ASSERT_TRUE(fs_->create_directory(at("folder")).is_ok());
+  EXPECT_FALSE(fs_->rename(at("file"), at("folder")).is_ok());
+  EXPECT_FALSE(fs_->rename(at("folder"), at("file")).is_ok());
+  EXPECT_EQ(*fs_->read(at("file")), "1");
+}
+
 TEST_P(FileSystemTest, RemoveTakesAFolderAndForgivesAbsence) {
   ASSERT_TRUE(fs_->create_directory(at("d")).is_ok());
   write("d/file", "1");
@@ -107,6 +115,15 @@ TEST_P(FileSystemTest, RemoveTakesAFolderAndForgivesAbsence) {
 TEST_P(FileSystemTest, ReadingAFolderAsAFileFails) {
   EXPECT_FALSE(fs_->read(root_).is_ok());
   EXPECT_FALSE(fs_->map(root_).is_ok());
+}
+
+TEST(PosixFileSystem, HugeFileIsNotReadWhole) {
+  const auto fs = make_posix_file_system();
+  const std::string path = testing::TempDir() + "ingle-sparse";
+  ASSERT_TRUE(write_file(*fs, path, as_bytes("x")).is_ok());
+  ASSERT_EQ(::truncate(path.c_str(), off_t{1} << 40), 0);
+  EXPECT_EQ(fs->read(path).status().code(), StatusCode::kCorruption);
+  EXPECT_TRUE(fs->remove(path).is_ok());
 }
 
 TEST(FaultyFileSystem, FailsEveryCallOnceAndWriteFileLeavesNothing) {

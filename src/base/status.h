@@ -165,11 +165,11 @@ class [[nodiscard]] Result {
 } // namespace ingle
 
 // Returns the Status of `expr` from the enclosing function if it failed.
-#define INGLE_RETURN_IF_ERROR(expr)                           \
-  do {                                                        \
-    if (::ingle::Status status_ = (expr); !status_.is_ok()) { \
-      return status_;                                         \
-    }                                                         \
+#define INGLE_RETURN_IF_ERROR(expr)                                         \
+  do {                                                                      \
+    if (::ingle::Status failure_status = (expr); !failure_status.is_ok()) { \
+      return failure_status;                                                \
+    }                                                                       \
   } while (false)
 
 #define INGLE_CONCAT_INNER(a, b) a##b

@@ -38,11 +38,15 @@ struct KvView {
   mx::array values;
 };
 
+class KvCache;
+
 // An immutable reference to the rows [0, length) of one layer.
 class KvLayerSnapshot {
  public:
   virtual ~KvLayerSnapshot() = default;
   virtual int64_t length() const = 0;
+  // A cache of its own that starts with these rows.
+  virtual std::unique_ptr<KvCache> restore() const = 0;
 };
 
 class KvCache {
@@ -58,7 +62,8 @@ class KvCache {
   virtual size_t bytes() const = 0;
 
   // Makes room for `positions` in all, so that appends up to there neither
-  // grow nor copy. Never shrinks.
+  // grow nor copy. Never shrinks. The memory is there when it returns; throws
+  // what MLX throws. Requires: nothing pending.
   virtual void reserve(int64_t positions) = 0;
 
   // Adds rows to the pending step. keys, values: [1, kv_heads, L, head_dim] in

@@ -65,6 +65,15 @@ Status KvState::trim(int64_t position) {
   return Status::ok();
 }
 
+KvState KvSnapshot::restore() const {
+  std::vector<std::unique_ptr<KvCache>> caches;
+  caches.reserve(layers.size());
+  for (const auto& layer : layers) {
+    caches.push_back(layer->restore());
+  }
+  return KvState(std::move(caches));
+}
+
 KvSnapshot KvState::snapshot(int64_t length) const {
   KvSnapshot snapshot;
   snapshot.layers.reserve(layers_.size());

@@ -16,6 +16,8 @@
 
 namespace ingle {
 
+class KvState;
+
 // An immutable reference to the first length() positions of all layers.
 struct KvSnapshot {
   std::vector<std::shared_ptr<const KvLayerSnapshot>> layers;
@@ -23,6 +25,8 @@ struct KvSnapshot {
   int64_t length() const {
     return layers.empty() ? 0 : layers.front()->length();
   }
+  // A state of its own that starts with these positions.
+  KvState restore() const;
 };
 
 class KvState {
@@ -45,7 +49,8 @@ class KvState {
   // Allocated bytes of all layers.
   size_t bytes() const;
 
-  // Room for `positions` in all, reserved once instead of grown into.
+  // Room for `positions` in all, reserved once instead of grown into. Throws
+  // what MLX throws.
   void reserve(int64_t positions);
 
   // What the caller evaluates together with the step's output.

@@ -1,5 +1,6 @@
-// The tests of every form of the KV state. They know only KvState and KvCache,
-// and compare with a plain vector of rows.
+// The tests of every form of the KV state: each runs with every factory in
+// kForms, knows only KvState and KvCache, and compares with a plain vector of
+// rows.
 #include "cache/kv_state.h"
 
 #include <random>
@@ -25,21 +26,17 @@ struct Truth {
   std::vector<std::vector<RowValues>> rows{kLayers};
 };
 
-KvState make_state() {
-  std::vector<std::unique_ptr<KvCache>> layers;
-  for (size_t i = 0; i < kLayers; ++i) {
-    layers.push_back(std::make_unique<PlainKvCache>(kShape));
-  }
-  return KvState(std::move(layers));
-}
+struct Form {
+  const char* name;
+  std::unique_ptr<KvCache> (*make)();
+};
 
-KvState restore(const KvSnapshot& snapshot) {
-  std::vector<std::unique_ptr<KvCache>> layers;
-  for (const auto& layer : snapshot.layers) {
-    layers.push_back(std::make_unique<PlainKvCache>(kShape, *layer));
-  }
-  return KvState(std::move(layers));
-}
+const Form kForms[] = {
+    {"MlxArrays",
+     [] {
+       return std::unique_ptr<KvCache>(std::make_unique<PlainKvCache>(kShape));
+     }},
+};
 
 // [1, heads, n, dim] whose value at (h, i, d) is rows[i][h * dim + d].
 mx::array to_array(const std::vector<RowValues>& rows) {
@@ -57,8 +54,16 @@ mx::array to_array(const std::vector<RowValues>& rows) {
       values.data(), {1, kShape.kv_heads, n, kShape.head_dim}, mx::float32);
 }
 
-class KvStateTest : public testing::Test {
+class KvStateTest : public testing::TestWithParam<Form> {
  protected:
+  static KvState make_state() {
+    std::vector<std::unique_ptr<KvCache>> layers;
+    for (size_t i = 0; i < kLayers; ++i) {
+      layers.push_back(GetParam().make());
+    }
+    return KvState(std::move(layers));
+  }
+
   std::vector<RowValues> random_rows(int n) {
     std::vector<RowValues> rows(static_cast<size_t>(n));
     for (auto& row : rows) {
@@ -94,7 +99,7 @@ class KvStateTest : public testing::Test {
       ASSERT_EQ(state.offset(), static_cast<int64_t>(layer.size()));
     }
     const KvSnapshot before = state.snapshot(state.offset());
-    KvState reader = restore(before);
+    KvState reader = before.restore();
     const auto views = append(reader, truth, 1);
     for (size_t i = 0; i < kLayers; ++i) {
       const auto expected = truth.rows[i];
@@ -108,14 +113,20 @@ class KvStateTest : public testing::Test {
   std::mt19937 random_{7};
 };
 
-TEST_F(KvStateTest, StartsEmpty) {
+INSTANTIATE_TEST_SUITE_P(
+    Forms,
+    KvStateTest,
+    testing::ValuesIn(kForms),
+    [](const auto& form) { return form.param.name; });
+
+TEST_P(KvStateTest, StartsEmpty) {
   KvState state = make_state();
   EXPECT_EQ(state.offset(), 0);
   EXPECT_EQ(state.bytes(), 0u);
   EXPECT_TRUE(state.is_intact());
 }
 
-TEST_F(KvStateTest, OffsetMovesOnlyWithCommit) {
+TEST_P(KvStateTest, OffsetMovesOnlyWithCommit) {
   KvState state = make_state();
   for (size_t i = 0; i < kLayers; ++i) {
     const auto rows = random_rows(5);
@@ -128,7 +139,7 @@ TEST_F(KvStateTest, OffsetMovesOnlyWithCommit) {
   EXPECT_TRUE(state.pending_arrays().empty());
 }
 
-TEST_F(KvStateTest, SeveralAppendsInOneStepFollowEachOther) {
+TEST_P(KvStateTest, SeveralAppendsInOneStepFollowEachOther) {
   KvState state = make_state();
   Truth truth;
   for (size_t i = 0; i < kLayers; ++i) {
@@ -143,7 +154,7 @@ TEST_F(KvStateTest, SeveralAppendsInOneStepFollowEachOther) {
   expect_holds(state, truth);
 }
 
-TEST_F(KvStateTest, UnequalLayersBreakTheState) {
+TEST_P(KvStateTest, UnequalLayersBreakTheState) {
   KvState state = make_state();
   for (size_t i = 0; i < kLayers; ++i) {
     const auto rows = random_rows(i == 1 ? 2 : 3);
@@ -154,7 +165,7 @@ TEST_F(KvStateTest, UnequalLayersBreakTheState) {
   EXPECT_FALSE(state.is_intact());
 }
 
-TEST_F(KvStateTest, AbandonedStateIsNotIntact) {
+TEST_P(KvStateTest, AbandonedStateIsNotIntact) {
   KvState state = make_state();
   const auto rows = random_rows(2);
   static_cast<void>(state.layer(0).append(to_array(rows), to_array(rows)));
@@ -165,7 +176,7 @@ TEST_F(KvStateTest, AbandonedStateIsNotIntact) {
 
 // Acceptance 46: growth after odd prefill lengths preserves rows; copies are
 // amortised.
-TEST_F(KvStateTest, kv_growth) {
+TEST_P(KvStateTest, kv_growth) {
   KvState state = make_state();
   Truth truth;
   std::set<int64_t> capacities;
@@ -178,7 +189,7 @@ TEST_F(KvStateTest, kv_growth) {
   expect_holds(state, truth);
 }
 
-TEST_F(KvStateTest, ReserveMakesAppendsStayInPlace) {
+TEST_P(KvStateTest, ReserveMakesAppendsStayInPlace) {
   KvState state = make_state();
   state.reserve(200);
   Truth truth;
@@ -196,7 +207,7 @@ TEST_F(KvStateTest, ReserveMakesAppendsStayInPlace) {
 }
 
 // Acceptance 47: kv_trim_then_extend equals a never-trimmed run.
-TEST_F(KvStateTest, kv_trim_then_extend) {
+TEST_P(KvStateTest, kv_trim_then_extend) {
   KvState state = make_state();
   Truth truth;
   append(state, truth, 90);
@@ -208,7 +219,7 @@ TEST_F(KvStateTest, kv_trim_then_extend) {
   expect_holds(state, truth);
 }
 
-TEST_F(KvStateTest, TrimPastTheEndIsRefused) {
+TEST_P(KvStateTest, TrimPastTheEndIsRefused) {
   KvState state = make_state();
   Truth truth;
   append(state, truth, 3);
@@ -217,7 +228,7 @@ TEST_F(KvStateTest, TrimPastTheEndIsRefused) {
   EXPECT_EQ(state.offset(), 3);
 }
 
-TEST_F(KvStateTest, SnapshotKeepsItsRowsWhileTheWriterGoesOn) {
+TEST_P(KvStateTest, SnapshotKeepsItsRowsWhileTheWriterGoesOn) {
   KvState state = make_state();
   Truth truth;
   append(state, truth, 20);
@@ -231,14 +242,14 @@ TEST_F(KvStateTest, SnapshotKeepsItsRowsWhileTheWriterGoesOn) {
     rows.resize(5);
   }
   append(state, truth, 30); // writes where the snapshot's rows were
-  KvState restored = restore(snapshot);
+  KvState restored = snapshot.restore();
   expect_holds(restored, then);
   expect_holds(state, truth);
 }
 
 // Random appends, trims, snapshots and restores on several states at once;
 // each always holds what its own history says.
-TEST_F(KvStateTest, RandomHistoriesHoldWhatTheyShould) {
+TEST_P(KvStateTest, RandomHistoriesHoldWhatTheyShould) {
   std::vector<std::pair<KvState, Truth>> states;
   states.emplace_back(make_state(), Truth{});
   const auto pick = [&](int64_t limit) {
@@ -268,7 +279,7 @@ TEST_F(KvStateTest, RandomHistoriesHoldWhatTheyShould) {
         for (auto& rows : forked.rows) {
           rows.resize(static_cast<size_t>(position));
         }
-        KvState restored = restore(state.snapshot(position));
+        KvState restored = state.snapshot(position).restore();
         if (states.size() < 5) {
           states.emplace_back(std::move(restored), std::move(forked));
         } else {

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include <mlx/ops.h>
+#include <mlx/transforms.h>
 
 namespace ingle {
 namespace {
@@ -31,24 +32,20 @@ write_rows(mx::array target, const mx::array& rows, int64_t position) {
 
 class PlainKvCache::Snapshot final : public KvLayerSnapshot {
  public:
-  Snapshot(std::optional<Buffer> buffer, int64_t length)
-      : buffer_(std::move(buffer)), length_(length) {}
+  Snapshot(KvLayerShape shape, std::optional<Buffer> buffer, int64_t length)
+      : shape_(shape), buffer_(std::move(buffer)), length_(length) {}
   int64_t length() const override {
     return length_;
   }
-  const std::optional<Buffer>& buffer() const {
-    return buffer_;
+  std::unique_ptr<KvCache> restore() const override {
+    return std::unique_ptr<KvCache>(new PlainKvCache(shape_, buffer_, length_));
   }
 
  private:
+  KvLayerShape shape_;
   std::optional<Buffer> buffer_;
   int64_t length_;
 };
-
-PlainKvCache::PlainKvCache(KvLayerShape shape, const KvLayerSnapshot& snapshot)
-    : shape_(shape), offset_(snapshot.length()) {
-  buffer_ = dynamic_cast<const Snapshot&>(snapshot).buffer();
-}
 
 int64_t PlainKvCache::capacity() const {
   return buffer_ ? buffer_->keys.shape(2) : 0;
@@ -61,6 +58,7 @@ size_t PlainKvCache::bytes() const {
 void PlainKvCache::reserve(int64_t positions) {
   if (positions > capacity()) {
     grow(positions);
+    mx::eval(buffer_->keys, buffer_->values);
   }
 }
 
@@ -115,7 +113,7 @@ void PlainKvCache::trim(int64_t position) {
 std::shared_ptr<const KvLayerSnapshot> PlainKvCache::snapshot(
     int64_t length) const {
   assert(length <= offset_ && pending_ == 0);
-  return std::make_shared<Snapshot>(buffer_, length);
+  return std::make_shared<Snapshot>(shape_, buffer_, length);
 }
 
 } // namespace ingle

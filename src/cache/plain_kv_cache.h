@@ -18,8 +18,6 @@ namespace ingle {
 class PlainKvCache final : public KvCache {
  public:
   explicit PlainKvCache(KvLayerShape shape) : shape_(shape) {}
-  // Starts with the rows of a snapshot that a PlainKvCache of this shape made.
-  PlainKvCache(KvLayerShape shape, const KvLayerSnapshot& snapshot);
 
   int64_t offset() const override {
     return offset_;
@@ -45,6 +43,9 @@ class PlainKvCache final : public KvCache {
     mx::array values;
   };
   class Snapshot;
+
+  PlainKvCache(KvLayerShape shape, std::optional<Buffer> buffer, int64_t offset)
+      : shape_(shape), buffer_(std::move(buffer)), offset_(offset) {}
 
   void grow(int64_t capacity);
 

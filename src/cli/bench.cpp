@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/collecting_sink.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/model_argument.h"
@@ -19,27 +18,6 @@ struct BenchFlags {
   int max_tokens = 64;
   int repeat = 5;
   bool json = false;
-};
-
-// Only waits for the end.
-class WaitingSink final : public GenerationSink {
- public:
-  void on_delta(GenerationDelta) override {}
-  void on_end(GenerationEnd end) override {
-    std::lock_guard lock(mutex_);
-    end_ = std::move(end);
-    ended_.notify_all();
-  }
-  GenerationEnd wait() {
-    std::unique_lock lock(mutex_);
-    ended_.wait(lock, [&] { return end_.has_value(); });
-    return *end_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  std::optional<GenerationEnd> end_;
 };
 
 // Tokens per second over the runs.
@@ -69,7 +47,7 @@ Result<Rates> measure(const Environment& env, const BenchFlags& flags) {
   const int vocab_size = engine.model()->vocab_size;
   Rates rates;
   for (int i = 0; i <= flags.repeat; ++i) {
-    const auto sink = std::make_shared<WaitingSink>();
+    const auto sink = std::make_shared<CollectingSink>();
     INGLE_RETURN_IF_ERROR(
         engine.submit(make_request(flags, vocab_size), sink).status());
     const GenerationEnd end = sink->wait();

@@ -3,21 +3,76 @@
 #include <array>
 #include <cstdio>
 
-namespace ingle {
+#include <unistd.h>
 
-void print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+namespace ingle {
+namespace {
+
+// One line whatever a file's strings hold.
+std::string printable(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7F) {
+      line += c;
+      continue;
+    }
+    std::array<char, 8> escaped{};
+    std::snprintf(escaped.data(), escaped.size(), "\\x%02x", byte);
+    line += escaped.data();
+  }
+  return line;
 }
 
-void print_line(std::string_view line) {
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  print("\n");
+} // namespace
+
+bool print(std::string_view text) {
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+      std::fflush(stdout) == 0;
+}
+
+bool print_line(std::string_view line) {
+  std::string text(line);
+  text += '\n';
+  return print(text);
+}
+
+Status output_status() {
+  return std::ferror(stdout) == 0
+      ? Status::ok()
+      : Status::io("standard output can't be written");
 }
 
 int report(const Status& status) {
-  std::fprintf(stderr, "ingle: %s\n", status.message().c_str());
-  return status.code() == StatusCode::kInvalidRequest ? 2 : 1;
+  std::fprintf(stderr, "ingle: %s\n", printable(status.message()).c_str());
+  switch (status.code()) {
+    case StatusCode::kInvalidRequest:
+      return kUsage;
+    case StatusCode::kCancelled:
+      return kInterrupted;
+    default:
+      return kFailed;
+  }
+}
+
+std::function<void(uint64_t done, uint64_t total)> progress_line(
+    std::string label) {
+  if (isatty(STDERR_FILENO) == 0) {
+    return {};
+  }
+  return [label = std::move(label), shown = -1](
+             uint64_t done, uint64_t total) mutable {
+    const int percent = total == 0 ? 100 : static_cast<int>(done * 100 / total);
+    if (percent != shown) {
+      shown = percent;
+      std::fprintf(
+          stderr,
+          "\r%s %3d%%%s",
+          label.c_str(),
+          percent,
+          percent == 100 ? "\n" : "");
+    }
+  };
 }
 
 std::string human_bytes(double bytes) {
@@ -35,6 +90,17 @@ std::string human_bytes(double bytes) {
       bytes,
       kUnits[unit]);
   return text.data();
+}
+
+std::string join(const std::vector<std::string>& words, std::string_view gap) {
+  std::string text;
+  for (const auto& word : words) {
+    if (!text.empty()) {
+      text += gap;
+    }
+    text += word;
+  }
+  return text;
 }
 
 } // namespace ingle

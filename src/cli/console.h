@@ -1,21 +1,40 @@
 // What a command says: results on standard output, the rest on standard error.
 #pragma once
 
+#include <functional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 
 namespace ingle {
 
-// Written and flushed at once, so that a pipe sees it.
-void print(std::string_view text);
-void print_line(std::string_view line);
+// Exit codes beside 0.
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kInterrupted = 130; // 128 + SIGINT, as shells report it
 
-// "ingle: message" on standard error; returns the exit code that goes with it:
-// 1, or 2 where the command line was wrong.
+// Written and flushed at once, so that a pipe sees it. False where standard
+// output can't be written (any more): see output_status().
+bool print(std::string_view text);
+bool print_line(std::string_view line);
+
+// Not ok where something could not be written to standard output.
+Status output_status();
+
+// "ingle: message" on standard error, control characters escaped; returns the
+// exit code that goes with it.
 int report(const Status& status);
+
+// A percentage on one line of a terminal, "importing  42%"; nothing, and empty,
+// where standard error is none.
+std::function<void(uint64_t done, uint64_t total)> progress_line(
+    std::string label);
 
 // "1.2 GB", "93.8 MB": decimal units.
 std::string human_bytes(double bytes);
+
+std::string join(const std::vector<std::string>& words, std::string_view gap);
 
 } // namespace ingle

@@ -24,14 +24,6 @@ struct Finding {
   std::string advice;
 };
 
-std::string join(const std::vector<std::string>& words) {
-  std::string text;
-  for (const auto& word : words) {
-    text += (text.empty() ? "" : " ") + word;
-  }
-  return text;
-}
-
 Finding instruction_sets() {
   std::vector<std::string> sets;
 #if defined(__x86_64__)
@@ -52,7 +44,7 @@ Finding instruction_sets() {
 #endif
   return {
       "instruction sets",
-      sets.empty() ? "portable only" : join(sets),
+      sets.empty() ? "portable only" : join(sets, " "),
       sets.empty() ? "this processor has no vector instructions that ingle "
                      "knows: expect it to be slow"
                    : ""};

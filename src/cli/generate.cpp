@@ -1,11 +1,11 @@
+#include <algorithm>
 #include <charconv>
-#include <condition_variable>
-#include <mutex>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "api/prompt.h"
+#include "cli/collecting_sink.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/model_argument.h"
@@ -14,8 +14,6 @@
 
 namespace ingle {
 namespace {
-
-constexpr int kInterrupted = 130;
 
 struct GenerateFlags {
   std::string model;
@@ -27,49 +25,6 @@ struct GenerateFlags {
   bool exact = false;
   bool json = false;
   std::optional<int> top_logprobs;
-};
-
-// Collects a generation and shows its text as it comes.
-class ConsoleSink final : public GenerationSink {
- public:
-  explicit ConsoleSink(bool show_text) : show_text_(show_text) {}
-
-  void on_delta(GenerationDelta delta) override {
-    if (show_text_) {
-      print(delta.text);
-    }
-    std::lock_guard lock(mutex_);
-    text_ += delta.text;
-    for (auto& token : delta.tokens) {
-      tokens_.push_back(std::move(token));
-    }
-  }
-  void on_end(GenerationEnd end) override {
-    std::lock_guard lock(mutex_);
-    end_ = std::move(end);
-    ended_.notify_all();
-  }
-
-  // Blocks until the generation is over; what it gave can be read then.
-  const GenerationEnd& wait() {
-    std::unique_lock lock(mutex_);
-    ended_.wait(lock, [&] { return end_.has_value(); });
-    return *end_;
-  }
-  const std::vector<GeneratedToken>& tokens() const {
-    return tokens_;
-  }
-  const std::string& text() const {
-    return text_;
-  }
-
- private:
-  const bool show_text_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  std::vector<GeneratedToken> tokens_;
-  std::string text_;
-  std::optional<GenerationEnd> end_;
 };
 
 Result<std::vector<TokenId>> parse_ids(const std::string& list) {
@@ -116,18 +71,6 @@ Result<std::vector<TokenId>> prompt_ids(
   return std::move(made.prompt);
 }
 
-const char* name_of(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kCancelled:
-      return "cancelled";
-  }
-  return "stop";
-}
-
 double per_second(int tokens, double milliseconds) {
   return milliseconds > 0 ? tokens * 1000 / milliseconds : 0;
 }
@@ -146,21 +89,25 @@ nlohmann::ordered_json logprobs_json(
   return list;
 }
 
-std::string result_json(
-    const ConsoleSink& sink,
-    const GenerationEnd& end,
-    const GenerateFlags& flags,
-    bool has_text) {
-  const GenerationStats& stats = end.stats;
+// What a generation came to.
+struct Answer {
+  std::vector<GeneratedToken> tokens;
+  std::string text;
+  GenerationEnd end;
+};
+
+std::string
+result_json(const Answer& answer, const GenerateFlags& flags, bool has_text) {
+  const GenerationStats& stats = answer.end.stats;
   nlohmann::ordered_json result;
   auto ids = nlohmann::ordered_json::array();
-  for (const auto& token : sink.tokens()) {
+  for (const auto& token : answer.tokens) {
     ids.push_back(token.id);
   }
   result["ids"] = ids;
   result["text"] =
-      has_text ? nlohmann::ordered_json(sink.text()) : nlohmann::ordered_json();
-  result["finish_reason"] = name_of(end.reason);
+      has_text ? nlohmann::ordered_json(answer.text) : nlohmann::ordered_json();
+  result["finish_reason"] = to_string(answer.end.reason);
   result["usage"] = {
       {"prompt_tokens", stats.prompt_tokens},
       {"completion_tokens", stats.generated_tokens},
@@ -173,10 +120,48 @@ std::string result_json(
        per_second(stats.prompt_tokens - stats.cached_tokens, stats.prefill_ms)},
       {"decode_tokens_per_second", per_second(decoded, stats.decode_ms)}};
   if (flags.top_logprobs) {
-    result["logprobs"] = logprobs_json(sink.tokens());
+    result["logprobs"] = logprobs_json(answer.tokens);
   }
   return result.dump(
       -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+// Takes the answer as it comes; shows its text unless it is printed as JSON.
+Answer
+collect(CollectingSink& sink, const GenerateFlags& flags, Engine& engine) {
+  Answer answer;
+  while (auto text = sink.next_text()) {
+    if (!flags.json && !print(*text)) {
+      engine.request_stop(); // nobody reads it
+    }
+    answer.text += *text;
+  }
+  answer.end = sink.wait();
+  answer.tokens = sink.take_tokens();
+  return answer;
+}
+
+// Without a tokenizer there is no text to show while it is made.
+std::string ids_line(const std::vector<GeneratedToken>& tokens) {
+  std::vector<std::string> ids;
+  for (const auto& token : tokens) {
+    ids.push_back(std::to_string(token.id));
+  }
+  return join(ids, ",");
+}
+
+Result<GenerationRequest> make_request(
+    const GenerateFlags& flags,
+    const ServedModel& model) {
+  GenerationRequest request;
+  INGLE_ASSIGN_OR_RETURN(request.prompt, prompt_ids(flags, model));
+  const int room =
+      model.context_length - static_cast<int>(request.prompt.size());
+  request.max_tokens = std::max(1, std::min(flags.max_tokens, room));
+  request.sampling = flags.sampling;
+  request.ignore_eos = flags.ignore_eos;
+  request.top_logprobs = flags.top_logprobs;
+  return request;
 }
 
 Result<int> generate(const Environment& env, const GenerateFlags& flags) {
@@ -186,36 +171,27 @@ Result<int> generate(const Environment& env, const GenerateFlags& flags) {
   EngineOptions options;
   INGLE_ASSIGN_OR_RETURN(options.model_folder, resolve_model(env, flags.model));
   options.numerics = flags.exact ? Numerics::kExact : default_numerics();
-
-  std::atomic<Engine*> running = nullptr;
-  StopSignals signals([&] {
-    if (Engine* engine = running) {
-      engine->request_stop();
-    } else {
-      std::_Exit(kInterrupted);
-    }
-  });
   Engine engine(std::move(options), env.fs, env.clock);
-  running = &engine;
+  const StopSignals signals([&] { engine.request_stop(); });
   INGLE_RETURN_IF_ERROR(engine.wait_until_loaded());
   const auto model = engine.model();
 
-  GenerationRequest request;
-  INGLE_ASSIGN_OR_RETURN(request.prompt, prompt_ids(flags, *model));
-  const int room =
-      model->context_length - static_cast<int>(request.prompt.size());
-  request.max_tokens = std::max(1, std::min(flags.max_tokens, room));
-  request.sampling = flags.sampling;
-  request.ignore_eos = flags.ignore_eos;
-  request.top_logprobs = flags.top_logprobs;
-  const auto sink = std::make_shared<ConsoleSink>(!flags.json);
-  INGLE_RETURN_IF_ERROR(engine.submit(std::move(request), sink).status());
-  const GenerationEnd& end = sink->wait();
-  INGLE_RETURN_IF_ERROR(end.status);
-  print_line(
-      flags.json ? result_json(*sink, end, flags, model->tokenizer != nullptr)
-                 : "");
-  return end.reason == FinishReason::kCancelled ? kInterrupted : 0;
+  INGLE_ASSIGN_OR_RETURN(auto request, make_request(flags, *model));
+  const auto sink = std::make_shared<CollectingSink>();
+  const Status submitted = engine.submit(std::move(request), sink).status();
+  if (submitted.reason() == "server_stopping") {
+    return kInterrupted;
+  }
+  INGLE_RETURN_IF_ERROR(submitted);
+  const Answer answer = collect(*sink, flags, engine);
+  INGLE_RETURN_IF_ERROR(answer.end.status);
+  const bool has_text = model->tokenizer != nullptr;
+  if (flags.json) {
+    print_line(result_json(answer, flags, has_text));
+  } else {
+    print_line(has_text ? "" : ids_line(answer.tokens));
+  }
+  return answer.end.reason == FinishReason::kCancelled ? kInterrupted : 0;
 }
 
 } // namespace

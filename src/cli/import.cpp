@@ -1,6 +1,5 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -22,21 +21,6 @@ std::string default_out(const Environment& env, const std::string& file) {
     name.resize(name.size() - std::string_view(".gguf").size());
   }
   return join_path(models_folder(env), name);
-}
-
-// A percentage on one line of a terminal; nothing in a pipe.
-ImportProgress progress_line() {
-  if (isatty(STDERR_FILENO) == 0) {
-    return {};
-  }
-  return [shown = -1](uint64_t done, uint64_t total) mutable {
-    const int percent = total == 0 ? 100 : static_cast<int>(done * 100 / total);
-    if (percent != shown) {
-      shown = percent;
-      std::fprintf(
-          stderr, "\rimporting %3d%%%s", percent, percent == 100 ? "\n" : "");
-    }
-  };
 }
 
 void print_report(const ImportReport& report) {
@@ -95,11 +79,7 @@ Status import(const Environment& env, const ImportFlags& flags) {
       flags.out.empty() ? default_out(env, flags.file) : flags.out;
   INGLE_ASSIGN_OR_RETURN(
       const ImportReport report,
-      import_gguf(
-          env.fs,
-          flags.file,
-          out,
-          flags.json ? ImportProgress() : progress_line()));
+      import_gguf(env.fs, flags.file, out, progress_line("importing")));
   flags.json ? print_json(report) : print_report(report);
   return Status::ok();
 }

@@ -22,19 +22,24 @@ std::string precision_of(const ModelConfig& config) {
   return quantization ? std::to_string(quantization->bits) + "-bit" : "dense";
 }
 
-Result<Entry> look_at(const Environment& env, const std::string& name) {
+// Never fails: what can't be read is shown as "?".
+Entry look_at(const Environment& env, const std::string& name) {
   Entry entry{name, join_path(models_folder(env), name), "?", "?", 0};
-  INGLE_ASSIGN_OR_RETURN(const auto files, env.fs.list(entry.folder));
-  for (const auto& file : files) {
-    const auto info = env.fs.stat(join_path(entry.folder, file));
-    entry.bytes += info.is_ok() ? info->size : 0;
+  const auto files = env.fs.list(entry.folder);
+  if (files.is_ok()) {
+    for (const auto& file : *files) {
+      const auto info = env.fs.stat(join_path(entry.folder, file));
+      entry.bytes += info.is_ok() ? info->size : 0;
+    }
   }
   const std::string path = join_path(entry.folder, "config.json");
-  INGLE_ASSIGN_OR_RETURN(const std::string json, env.fs.read(path));
-  const auto config = parse_model_config(json, path);
-  if (config.is_ok()) {
-    entry.type = config->model_type;
-    entry.precision = precision_of(*config);
+  const auto json = env.fs.read(path);
+  if (json.is_ok()) {
+    const auto config = parse_model_config(*json, path);
+    if (config.is_ok()) {
+      entry.type = config->model_type;
+      entry.precision = precision_of(*config);
+    }
   }
   return entry;
 }
@@ -72,8 +77,7 @@ Status ls(const Environment& env, bool json) {
   INGLE_ASSIGN_OR_RETURN(const auto names, list_models(env));
   std::vector<Entry> entries;
   for (const auto& name : names) {
-    INGLE_ASSIGN_OR_RETURN(auto entry, look_at(env, name));
-    entries.push_back(std::move(entry));
+    entries.push_back(look_at(env, name));
   }
   if (json) {
     print_json(entries);

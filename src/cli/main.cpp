@@ -11,8 +11,6 @@
 
 namespace {
 
-constexpr int kUsage = 2;
-
 int run(int argc, char** argv) {
   const auto fs = ingle::make_posix_file_system();
   const ingle::SystemClock clock;
@@ -38,13 +36,15 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    return app.exit(error) == 0 ? 0 : ingle::kUsage;
   }
   if (!chosen) {
     ingle::print(app.help());
     return 0;
   }
-  return chosen();
+  const int code = chosen();
+  const ingle::Status written = ingle::output_status();
+  return code == 0 && !written.is_ok() ? ingle::report(written) : code;
 }
 
 } // namespace

@@ -1,7 +1,10 @@
 #include "cli/model_argument.h"
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
 
+#include "cli/console.h"
 #include "cli/default_model.h"
 
 namespace ingle {
@@ -14,25 +17,16 @@ std::string lower(std::string text) {
   return text;
 }
 
-std::string join(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) {
-    text += (text.empty() ? "" : ", ") + name;
-  }
-  return text;
-}
-
 bool is_folder(FileSystem& fs, const std::string& path) {
   const auto info = fs.stat(path);
   return info.is_ok() && info->is_directory;
 }
 
-// "models/x/" -> "models/x", so that the folder has a name.
-std::string without_trailing_slashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/') {
-    path.pop_back();
-  }
-  return path;
+// "." and "models/x/" have no name; their absolute path has.
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  const auto canonical = std::filesystem::weakly_canonical(path, error);
+  return error ? path : canonical.string();
 }
 
 Result<std::string> resolve_name(
@@ -53,13 +47,13 @@ Result<std::string> resolve_name(
   }
   if (matches.size() > 1) {
     return Status::invalid_request(
-        "'" + argument + "' matches several models: " + join(matches) +
+        "'" + argument + "' matches several models: " + join(matches, ", ") +
         "; say more of the name");
   }
   return Status::not_found(
       "there is no folder and no imported model '" + argument + "'; " +
       (names.empty() ? "none is imported yet: run ingle get"
-                     : "imported are: " + join(names)));
+                     : "imported are: " + join(names, ", ")));
 }
 
 } // namespace
@@ -83,7 +77,7 @@ Result<std::string> resolve_model(
   if (argument.empty()) {
     const std::string folder =
         join_path(models_folder(env), kDefaultModel.name);
-    if (!is_folder(env.fs, folder)) {
+    if (!env.fs.exists(join_path(folder, "config.json"))) {
       return Status::not_found(
           "the default model is not there yet (" + folder +
           "): run ingle get, or name a model with --model");
@@ -91,7 +85,7 @@ Result<std::string> resolve_model(
     return folder;
   }
   if (is_folder(env.fs, argument)) {
-    return without_trailing_slashes(argument);
+    return absolute(argument);
   }
   return resolve_name(env, argument);
 }

@@ -1,9 +1,7 @@
-#include <condition_variable>
-#include <mutex>
-
 #include <CLI/CLI.hpp>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/model_argument.h"
@@ -25,29 +23,36 @@ struct ServeFlags {
 class StopRequest {
  public:
   void raise() {
-    {
-      std::lock_guard lock(mutex_);
-      raised_ = true;
-    }
+    MutexLock lock(mutex_);
+    raised_ = true;
     changed_.notify_all();
   }
   void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return raised_; });
+    MutexLock lock(mutex_);
+    while (!raised_) {
+      changed_.wait(mutex_);
+    }
   }
   bool is_raised() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return raised_;
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool raised_ = false;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  bool raised_ INGLE_GUARDED_BY(mutex_) = false;
 };
 
-std::string example_request(const std::string& host, uint16_t port) {
-  return "curl http://" + host + ":" + std::to_string(port) +
+// An IPv6 address stands in brackets.
+std::string url_of(const std::string& host, uint16_t port) {
+  const bool is_v6 = host.find(':') != std::string::npos;
+  return "http://" + (is_v6 ? "[" + host + "]" : host) + ":" +
+      std::to_string(port);
+}
+
+std::string example_request(const std::string& url) {
+  return "curl " + url +
       "/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", "
       "\"content\": \"What is the capital of France?\"}]}'";
 }
@@ -66,16 +71,12 @@ Status serve(const Environment& env, const ServeFlags& flags) {
   engine_options.numerics = default_numerics();
   const std::string name = base_name(engine_options.model_folder);
 
-  std::atomic<Engine*> running = nullptr;
-  StopRequest stop;
-  StopSignals signals([&] {
-    stop.raise();
-    if (Engine* engine = running) {
-      engine->request_stop();
-    }
-  });
   Engine engine(std::move(engine_options), env.fs, env.clock);
-  running = &engine;
+  StopRequest stop;
+  const StopSignals signals([&] {
+    stop.raise();
+    engine.request_stop();
+  });
   ServerOptions server_options;
   server_options.host = flags.host;
   server_options.port = flags.port;
@@ -83,9 +84,8 @@ Status serve(const Environment& env, const ServeFlags& flags) {
   INGLE_ASSIGN_OR_RETURN(
       const auto server,
       Server::start(std::move(server_options), engine, env.clock));
-  print_line(
-      "listening on http://" + flags.host + ":" +
-      std::to_string(server->port()) + ", loading " + name);
+  const std::string url = url_of(flags.host, server->port());
+  print_line("listening on " + url + ", loading " + name);
 
   const Status loaded = engine.wait_until_loaded();
   if (!stop.is_raised()) {
@@ -94,7 +94,7 @@ Status serve(const Environment& env, const ServeFlags& flags) {
     std::snprintf(
         took, sizeof(took), "%.1f s", seconds_since(env.clock, start));
     print_line("ready after " + std::string(took) + ", try:");
-    print_line("  " + example_request(flags.host, server->port()));
+    print_line("  " + example_request(url));
     stop.wait();
   }
   log_info("stopping");

@@ -7,10 +7,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "cli/console.h"
+
 namespace ingle {
 namespace {
 
-constexpr int kInterrupted = 130; // 128 + SIGINT, as shells report it
 constexpr std::array kSignals = {SIGINT, SIGTERM};
 constexpr char kStop = 's';
 constexpr char kDone = 'd';

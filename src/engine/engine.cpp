@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/load_served_model.h"
 #include "engine/scheduler.h"
@@ -29,6 +30,20 @@ class CountingSink final : public GenerationSink {
   std::function<void()> on_closed_;
 };
 
+// NaN fails every comparison, so each is written to hold for what is good.
+Status check_sampling(const SamplingParams& sampling) {
+  if (!(sampling.temperature >= 0 && std::isfinite(sampling.temperature))) {
+    return Status::invalid_request("temperature has to be 0 or more");
+  }
+  if (!(sampling.top_p >= 0 && sampling.top_p <= 1)) {
+    return Status::invalid_request("top_p has to be from 0 to 1");
+  }
+  if (sampling.top_k < 0) {
+    return Status::invalid_request("top_k has to be 0 or more");
+  }
+  return Status::ok();
+}
+
 Status check_request(
     const GenerationRequest& request,
     const ServedModel& model) {
@@ -48,6 +63,7 @@ Status check_request(
   if (request.max_tokens < 1) {
     return Status::invalid_request("max_tokens has to be at least 1");
   }
+  INGLE_RETURN_IF_ERROR(check_sampling(request.sampling));
   const size_t needed =
       request.prompt.size() + static_cast<size_t>(request.max_tokens);
   if (needed > static_cast<size_t>(model.context_length)) {
@@ -98,8 +114,11 @@ class Engine::Runner {
           submission.seed,
           std::move(submission.sink),
           std::nullopt};
-      // A cold start with a prompt that was checked can't be refused.
-      static_cast<void>(scheduler_->add(std::move(arrival)));
+      const auto sink = arrival.sink;
+      Status added = scheduler_->add(std::move(arrival));
+      if (!added.is_ok()) {
+        sink->on_end({std::move(added), FinishReason::kStop, {}});
+      }
     }
     for (const GenerationId id : mail.cancellations) {
       scheduler_->cancel(id);
@@ -133,7 +152,7 @@ Engine::~Engine() {
 
 void Engine::request_stop() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
     mail_.stop = true;
   }
@@ -152,7 +171,7 @@ void Engine::run(const std::stop_token& stop) {
   Runner runner(options_, fs_, clock_);
   auto loaded = runner.load(stop);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     loaded_ = true;
     load_status_ = loaded.status();
     if (loaded.is_ok()) {
@@ -175,19 +194,19 @@ void Engine::run(const std::stop_token& stop) {
 }
 
 Engine::Mail Engine::wait_for_mail(bool block) {
-  std::unique_lock lock(mutex_);
-  if (block) {
-    changed_.wait(lock, [&] {
-      return mail_.stop || !mail_.submissions.empty() ||
-          !mail_.cancellations.empty();
-    });
+  MutexLock lock(mutex_);
+  while (block && !mail_.stop && mail_.submissions.empty() &&
+         mail_.cancellations.empty()) {
+    changed_.wait(mutex_);
   }
   return std::exchange(mail_, {});
 }
 
 Status Engine::wait_until_loaded() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return loaded_ || stopping_; });
+  MutexLock lock(mutex_);
+  while (!loaded_ && !stopping_) {
+    changed_.wait(mutex_);
+  }
   if (!loaded_) {
     return Status::cancelled("stopped while the model was loading");
   }
@@ -195,7 +214,7 @@ Status Engine::wait_until_loaded() {
 }
 
 std::shared_ptr<const ServedModel> Engine::model() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return model_;
 }
 
@@ -204,7 +223,7 @@ Result<GenerationId> Engine::submit(
     std::shared_ptr<GenerationSink> sink) {
   GenerationId id = 0;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stopping_) {
       return Status::overloaded("the server is stopping")
           .with_reason("server_stopping");
@@ -226,7 +245,7 @@ Result<GenerationId> Engine::submit(
     const uint64_t seed =
         request.sampling.seed ? *request.sampling.seed : next_default_seed();
     auto counting = std::make_shared<CountingSink>(std::move(sink), [this] {
-      std::lock_guard closing(mutex_);
+      MutexLock closing(mutex_);
       --open_;
     });
     mail_.submissions.push_back(
@@ -238,7 +257,7 @@ Result<GenerationId> Engine::submit(
 
 void Engine::cancel(GenerationId id) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     mail_.cancellations.push_back(id);
   }
   changed_.notify_all();

@@ -5,16 +5,15 @@
 // the sinks. The engine never blocks on anything but its mailbox.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/file_system.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "engine/generator.h"
 #include "model/numerics.h"
@@ -72,23 +71,24 @@ class Engine final : public Generator {
 
   void run(const std::stop_token& stop);
   Mail wait_for_mail(bool block);
-  uint64_t next_default_seed(); // requires mutex_
+  uint64_t next_default_seed() INGLE_REQUIRES(mutex_);
 
   const EngineOptions options_;
   FileSystem& fs_;
   const Clock& clock_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  // Below: guarded by mutex_.
-  Mail mail_;
-  bool loaded_ = false; // or failed to, see load_status_
-  bool stopping_ = false;
-  Status load_status_;
-  std::shared_ptr<const ServedModel> model_;
-  GenerationId last_id_ = 0;
-  uint32_t seed_counter_ = 0;
-  size_t open_ = 0; // generations that wait or run
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  Mail mail_ INGLE_GUARDED_BY(mutex_);
+  // Loading is over, well or not: see load_status_.
+  bool loaded_ INGLE_GUARDED_BY(mutex_) = false;
+  bool stopping_ INGLE_GUARDED_BY(mutex_) = false;
+  Status load_status_ INGLE_GUARDED_BY(mutex_);
+  std::shared_ptr<const ServedModel> model_ INGLE_GUARDED_BY(mutex_);
+  GenerationId last_id_ INGLE_GUARDED_BY(mutex_) = 0;
+  uint32_t seed_counter_ INGLE_GUARDED_BY(mutex_) = 0;
+  // Generations that wait or run.
+  size_t open_ INGLE_GUARDED_BY(mutex_) = 0;
 
   std::jthread thread_; // last: it uses all of the above
 };

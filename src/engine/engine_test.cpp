@@ -1,6 +1,8 @@
 // The engine as http/ and cli/ use it: from other threads.
 #include "engine/engine.h"
 
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "engine/testing/recording_sink.h"
@@ -119,6 +121,9 @@ TEST_F(EngineTest, BrokenTextFilesAreNamed) {
       {"tokenizer.json", "{\"model\": 3}"},
       {"tokenizer_config.json", "[]"},
       {"generation_config.json", "{"},
+      {"generation_config.json", "{\"temperature\": \"hot\"}"},
+      {"generation_config.json", "{\"top_k\": 1e300}"},
+      {"generation_config.json", "{\"eos_token_id\": 4294967298}"},
       {"chat_template.jinja", "{% for m in messages %}"}};
   for (const auto& [name, text] : broken) {
     const std::string path = join_path("/tiny", name);
@@ -160,6 +165,17 @@ TEST_F(EngineTest, RefusesWhatCanNotBeGenerated) {
   foreign.prompt.back() = -1;
   EXPECT_EQ(refusal(foreign).code(), StatusCode::kInvalidRequest);
   EXPECT_EQ(refusal(request(493)).reason(), "context_length_exceeded");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const SamplingParams& bad :
+       {SamplingParams{nan, 1, 0, {}},
+        SamplingParams{-1, 1, 0, {}},
+        SamplingParams{1, nan, 0, {}},
+        SamplingParams{1, 1.5f, 0, {}},
+        SamplingParams{1, 1, -1, {}}}) {
+    GenerationRequest sampled = request(1);
+    sampled.sampling = bad;
+    EXPECT_EQ(refusal(sampled).code(), StatusCode::kInvalidRequest);
+  }
 
   const auto sink = std::make_shared<RecordingSink>();
   EXPECT_TRUE(engine_->submit(request(492), sink).is_ok());

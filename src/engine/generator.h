@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -58,6 +59,19 @@ enum class FinishReason {
   kCancelled, // the client went away, or the server is stopping
 };
 
+// "stop", "length", "cancelled".
+constexpr std::string_view to_string(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+  }
+  return "stop";
+}
+
 struct GenerationStats {
   int prompt_tokens = 0;
   int cached_tokens = 0; // of the prompt, served from a cache
@@ -95,9 +109,10 @@ class Generator {
   // failed.
   virtual std::shared_ptr<const ServedModel> model() const = 0;
 
-  // Queues a generation. Errors: kOverloaded (queue full, or still loading:
-  // reason "model_loading"), kInvalidRequest (context: reason
-  // "context_length_exceeded"; an empty prompt or a token out of range).
+  // Queues a generation. Errors: kOverloaded (reason "queue_full",
+  // "model_loading" or "server_stopping"), what kept the model from loading,
+  // kInvalidRequest (context: reason "context_length_exceeded"; an empty
+  // prompt, a token or a sampling parameter out of range).
   // After an error the sink is never called.
   virtual Result<GenerationId> submit(
       GenerationRequest request,

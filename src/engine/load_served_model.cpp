@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
+#include "model/field_reader.h"
+#include "weights/strict_json.h"
 
 namespace ingle {
 namespace {
@@ -29,7 +30,7 @@ Result<Json> read_object(FileSystem& fs, const std::string& path) {
   if (!text) {
     return Json::object();
   }
-  Json object = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  INGLE_ASSIGN_OR_RETURN(Json object, parse_strict_json(*text, path));
   if (!object.is_object()) {
     return Status::corruption(path + ": not a JSON object");
   }
@@ -92,25 +93,21 @@ Result<std::optional<TemplateSource>> find_template(
   return std::optional<TemplateSource>();
 }
 
-void add_eos(const Json& config, std::vector<TokenId>& eos) {
-  const auto it = config.find("eos_token_id");
-  if (it == config.end()) {
-    return;
+// Adds what generation_config.json says.
+Status read_generation_config(
+    FileSystem& fs,
+    const std::string& folder,
+    ServedModel& model) {
+  const std::string path = join_path(folder, "generation_config.json");
+  INGLE_ASSIGN_OR_RETURN(const Json config, read_object(fs, path));
+  FieldReader reader(config, path);
+  model.defaults.temperature = reader.optional_number("temperature", 0, 100);
+  model.defaults.top_p = reader.optional_number("top_p", 0, 1);
+  model.defaults.top_k = reader.optional_count("top_k", kMaxModelSize);
+  for (const TokenId id : reader.token_ids("eos_token_id")) {
+    model.eos.push_back(id);
   }
-  for (const auto& id : it->is_array() ? *it : Json::array({*it})) {
-    if (id.is_number_integer()) {
-      eos.push_back(id.get<TokenId>());
-    }
-  }
-}
-
-template <typename T>
-std::optional<T> number(const Json& config, const char* key) {
-  const auto it = config.find(key);
-  if (it == config.end() || !it->is_number()) {
-    return std::nullopt;
-  }
-  return it->get<T>();
+  return reader.status();
 }
 
 } // namespace
@@ -147,16 +144,9 @@ Result<std::shared_ptr<const ServedModel>> load_served_model(
   if (source) {
     INGLE_ASSIGN_OR_RETURN(
         model->chat_template,
-        ChatTemplate::compile(source->text, source->origin));
+        ChatTemplate::compile(source->text, source->origin, clock));
   }
-  INGLE_ASSIGN_OR_RETURN(
-      const Json generation,
-      read_object(fs, join_path(folder, "generation_config.json")));
-  add_eos(generation, model->eos);
-  model->defaults.temperature = number<float>(generation, "temperature");
-  model->defaults.top_p = number<float>(generation, "top_p");
-  model->defaults.top_k = number<int>(generation, "top_k");
-
+  INGLE_RETURN_IF_ERROR(read_generation_config(fs, folder, *model));
   std::sort(model->eos.begin(), model->eos.end());
   model->eos.erase(
       std::unique(model->eos.begin(), model->eos.end()), model->eos.end());

@@ -14,7 +14,9 @@ namespace ingle {
 
 // Reads tokenizer.json, tokenizer_config.json, chat_template.jinja and
 // generation_config.json where they are there. A folder without a tokenizer is
-// served by token ids alone.
+// served by token ids alone. chat_template.jinja stands over a template in
+// tokenizer_config.json, as in the ecosystem's own loader.
+// Lifetime: `clock` outlives the model.
 // Errors: kCorruption, kIo; one line that names the file and the cause.
 Result<std::shared_ptr<const ServedModel>> load_served_model(
     FileSystem& fs,

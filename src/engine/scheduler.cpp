@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/log.h"
 #include "model/run_mlx.h"
 
 namespace ingle {
@@ -130,7 +129,6 @@ void Scheduler::forward(const std::vector<Sequence*>& chosen) {
     accept(with_logits, *logits);
     return;
   }
-  log_error("a step failed: " + logits.status().message());
   for (Sequence* sequence : chosen) {
     fail(*sequence, logits.status());
   }

@@ -69,9 +69,6 @@ class Scheduler {
   bool is_busy() const {
     return !queue_.empty() || !rows_.empty();
   }
-  size_t queued() const {
-    return queue_.size();
-  }
   // Admits what fits and runs one step. Does nothing when not busy.
   void step();
 

@@ -1,6 +1,10 @@
 #include "engine/scheduler.h"
 
+#include <limits>
+#include <stdexcept>
+
 #include <gtest/gtest.h>
+#include <mlx/ops.h>
 
 #include "engine/testing/recording_sink.h"
 #include "model/load_model.h"
@@ -116,7 +120,7 @@ TEST_P(SchedulerTest, warm_cache_ge_prompt_errors) {
   start(request(prompt(20), 1));
   run();
   for (const int length : {19, 20}) {
-    auto kv = model_->restore_kv(departures_[0].kv.snapshot(20));
+    auto kv = departures_[0].kv.snapshot(20).restore();
     const auto sink = std::make_shared<RecordingSink>();
     const Status status = scheduler_->add(
         {99, request(prompt(length), 4), 1, sink, std::move(kv)});
@@ -269,6 +273,85 @@ TEST_P(SchedulerTest, CancelAllGivesEverySinkItsEnd) {
   for (const auto& sink : sinks) {
     EXPECT_EQ(sink->ends(), 1);
   }
+}
+
+// Forwards as the model it wraps, but for one step.
+class FailingModel final : public Model {
+ public:
+  enum class Failure { kThrow, kNotANumber };
+
+  FailingModel(const Model& inner, int fail_at, Failure failure)
+      : inner_(inner), fail_at_(fail_at), failure_(failure) {}
+
+  const ModelConfig& config() const override {
+    return inner_.config();
+  }
+  KvState make_kv() const override {
+    return inner_.make_kv();
+  }
+  std::optional<mx::array> forward(std::span<const Row> rows) const override {
+    auto logits = inner_.forward(rows);
+    if (++steps_ != fail_at_) {
+      return logits;
+    }
+    if (failure_ == Failure::kThrow || !logits) {
+      throw std::runtime_error("the device is on fire");
+    }
+    return mx::multiply(
+        *logits, mx::array(std::numeric_limits<float>::quiet_NaN()));
+  }
+
+ private:
+  const Model& inner_;
+  const int fail_at_;
+  const Failure failure_;
+  mutable int steps_ = 0;
+};
+
+TEST_P(SchedulerTest, FailedStepEndsItsRowsWithAnErrorAndServingGoesOn) {
+  const auto expected = greedy(prompt(9), 6);
+  for (int fail_at = 1; fail_at <= 4; ++fail_at) {
+    const FailingModel failing(*model_, fail_at, FailingModel::Failure::kThrow);
+    scheduler_.emplace(
+        failing,
+        served_,
+        SchedulerOptions{GetParam().max_rows, GetParam().prefill_chunk},
+        clock_,
+        [this](Departure departure) {
+          departures_.push_back(std::move(departure));
+        });
+    const auto sink = start(request(prompt(9), 6));
+    run();
+    EXPECT_EQ(sink->ends(), 1);
+    EXPECT_EQ(sink->wait().status.code(), StatusCode::kInternal);
+    EXPECT_NE(sink->wait().status.message().find("on fire"), std::string::npos);
+    EXPECT_TRUE(departures_.empty());
+
+    const auto next = start(request(prompt(9), 6));
+    run();
+    EXPECT_TRUE(next->wait().status.is_ok());
+    EXPECT_EQ(next->ids(), expected);
+    departures_.clear();
+  }
+}
+
+TEST_P(SchedulerTest, LogitsThatAreNotNumbersFailTheirRowAlone) {
+  const FailingModel failing(*model_, 10, FailingModel::Failure::kNotANumber);
+  scheduler_.emplace(
+      failing,
+      served_,
+      SchedulerOptions{1, 512},
+      clock_,
+      [this](Departure departure) {
+        departures_.push_back(std::move(departure));
+      });
+  const auto sink = start(request(prompt(9), 30));
+  const auto next = start(request(prompt(9), 3));
+  run();
+  EXPECT_EQ(sink->wait().status.code(), StatusCode::kInternal);
+  EXPECT_EQ(sink->ids().size(), 9u);
+  EXPECT_TRUE(next->wait().status.is_ok());
+  EXPECT_EQ(next->ids().size(), 3u);
 }
 
 TEST_P(SchedulerTest, SameSeedSameAnswerWhateverRunsBeside) {

@@ -66,10 +66,10 @@ Status Sequence::accept(std::span<const float> logits) {
     finished_ = FinishReason::kStop;
     return Status::ok();
   }
-  emit(
+  INGLE_RETURN_IF_ERROR(emit(
       request_.top_logprobs
           ? with_logprobs(logits, token, *request_.top_logprobs)
-          : GeneratedToken{token, 0, {}});
+          : GeneratedToken{token, 0, {}}));
   if (stop_.stopped()) {
     finished_ = FinishReason::kStop;
   } else if (stats_.generated_tokens >= request_.max_tokens) {
@@ -83,17 +83,16 @@ bool Sequence::ends_sequence(TokenId token) const {
       std::count(model_->eos.begin(), model_->eos.end(), token) != 0;
 }
 
-void Sequence::emit(GeneratedToken token) {
+Status Sequence::emit(GeneratedToken token) {
   GenerationDelta delta;
-  // Embeddings are padded to round sizes: ids past the vocabulary say nothing.
-  if (decoder_ && token.id < model_->tokenizer->vocab_size()) {
-    const Result<std::string> text = decoder_->push(token.id);
-    if (text.is_ok()) {
-      delta.text = stop_.push(*text);
-    }
+  // Embeddings are padded to round sizes: such ids have no text.
+  if (decoder_ && model_->tokenizer->id_to_token(token.id)) {
+    INGLE_ASSIGN_OR_RETURN(const std::string text, decoder_->push(token.id));
+    delta.text = stop_.push(text);
   }
   delta.tokens.push_back(std::move(token));
   sink_->on_delta(std::move(delta));
+  return Status::ok();
 }
 
 void Sequence::start_decode_clock() {

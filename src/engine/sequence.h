@@ -69,9 +69,6 @@ class Sequence {
 
   // prompt ++ the generated tokens that were forwarded.
   std::vector<TokenId> cache_tokens() const;
-  const GenerationStats& stats() const {
-    return stats_;
-  }
   // Leaves the sequence without one.
   KvState take_kv() {
     return std::move(kv_);
@@ -80,7 +77,7 @@ class Sequence {
  private:
   size_t prompt_left() const;
   bool ends_sequence(TokenId token) const;
-  void emit(GeneratedToken token);
+  Status emit(GeneratedToken token);
   void start_decode_clock();
 
   const GenerationId id_;

@@ -1,124 +1,21 @@
 #include "model/config.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 
-#include <nlohmann/json.hpp>
+#include "model/field_reader.h"
+#include "weights/strict_json.h"
+#include "weights/tensor.h"
 
 namespace ingle {
 namespace {
 
 using Json = nlohmann::json;
 
-// Far above any model, far below what could overflow a product of three.
-constexpr int64_t kMaxSize = int64_t{1} << 20;
-constexpr int64_t kMaxContext = int64_t{1} << 30;
-
-// Reads fields of one object and keeps the first failure, so that a list of
-// reads stays a list.
-class FieldReader {
- public:
-  FieldReader(const Json& object, std::string origin)
-      : object_(object), origin_(std::move(origin)) {}
-
-  const Status& status() const {
-    return status_;
-  }
-  void fail(Status status) {
-    if (status_.is_ok()) {
-      status_ = std::move(status).with_context(origin_);
-    }
-  }
-
-  // The field, or null where it is absent or JSON null.
-  const Json* find(const char* key) const {
-    const auto it = object_.find(key);
-    return it == object_.end() || it->is_null() ? nullptr : &*it;
-  }
-
-  int size(const char* key, int64_t limit = kMaxSize) {
-    const Json* field = find(key);
-    if (field == nullptr) {
-      fail(Status::corruption(
-          std::string("the field '") + key +
-          "' is missing (a positive integer is expected)"));
-      return 1;
-    }
-    return checked_size(key, *field, limit);
-  }
-  int size_or(const char* key, int fallback) {
-    const Json* field = find(key);
-    return field ? checked_size(key, *field, kMaxSize) : fallback;
-  }
-
-  float number(const char* key) {
-    const Json* field = find(key);
-    if (field == nullptr) {
-      fail(Status::corruption(
-          std::string("the field '") + key +
-          "' is missing (a number is expected)"));
-      return 1;
-    }
-    return checked_number(key, *field);
-  }
-  float number_or(const char* key, float fallback) {
-    const Json* field = find(key);
-    return field ? checked_number(key, *field) : fallback;
-  }
-
-  bool boolean_or(const char* key, bool fallback) {
-    const Json* field = find(key);
-    if (field == nullptr) {
-      return fallback;
-    }
-    if (!field->is_boolean()) {
-      wrong_type(key, "true or false");
-      return fallback;
-    }
-    return field->get<bool>();
-  }
-
-  std::string string_or(const char* key, std::string fallback) {
-    const Json* field = find(key);
-    if (field == nullptr) {
-      return fallback;
-    }
-    if (!field->is_string()) {
-      wrong_type(key, "a string");
-      return fallback;
-    }
-    return field->get<std::string>();
-  }
-
-  void wrong_type(const char* key, const char* expected) {
-    fail(Status::corruption(
-        std::string("the field '") + key + "' has to be " + expected));
-  }
-
- private:
-  int checked_size(const char* key, const Json& field, int64_t limit) {
-    if (!field.is_number_integer() || field.get<int64_t>() < 1 ||
-        field.get<int64_t>() > limit) {
-      fail(Status::corruption(
-          std::string("the field '") + key +
-          "' has to be an integer from 1 to " + std::to_string(limit)));
-      return 1;
-    }
-    return static_cast<int>(field.get<int64_t>());
-  }
-
-  float checked_number(const char* key, const Json& field) {
-    if (!field.is_number() || !std::isfinite(field.get<float>())) {
-      wrong_type(key, "a number");
-      return 1;
-    }
-    return field.get<float>();
-  }
-
-  const Json& object_;
-  std::string origin_;
-  Status status_;
-};
+constexpr int kMaxContext = 1 << 30; // tokens
+constexpr int kMaxVocabulary = 1 << 22;
+constexpr double kTiny = 1e-12;
+constexpr double kHuge = 1e12;
 
 Result<Quantization> parse_quantization(
     const Json& object,
@@ -126,18 +23,16 @@ Result<Quantization> parse_quantization(
   FieldReader reader(object, origin);
   const Quantization quantization{
       reader.size("group_size"), reader.size("bits")};
+  const std::string mode = reader.optional_string("mode").value_or("affine");
   INGLE_RETURN_IF_ERROR(reader.status());
-  const std::string mode = reader.string_or("mode", "affine");
-  INGLE_RETURN_IF_ERROR(reader.status());
-  constexpr int kBits[] = {2, 3, 4, 5, 6, 8};
-  constexpr int kGroups[] = {32, 64, 128};
+  constexpr std::array kBits = {2, 3, 4, 5, 6, 8};
+  constexpr std::array kGroups = {32, 64, 128};
   const bool known = mode == "affine" &&
-      std::count(std::begin(kBits), std::end(kBits), quantization.bits) != 0 &&
-      std::count(
-          std::begin(kGroups), std::end(kGroups), quantization.group_size) != 0;
+      std::count(kBits.begin(), kBits.end(), quantization.bits) != 0 &&
+      std::count(kGroups.begin(), kGroups.end(), quantization.group_size) != 0;
   if (!known) {
     return Status::unsupported(
-        origin + ": quantisation mode '" + mode + "' with " +
+        origin + ": quantisation mode " + quote_name(mode) + " with " +
         std::to_string(quantization.bits) + " bits in groups of " +
         std::to_string(quantization.group_size) +
         " is not supported; affine with 2, 3, 4, 5, 6 or 8 bits in groups of "
@@ -150,12 +45,10 @@ Result<QuantizationConfig> parse_quantization_config(
     const Json& root,
     const std::string& origin) {
   QuantizationConfig config;
-  const Json* object = nullptr;
-  for (const char* key : {"quantization", "quantization_config"}) {
-    const auto it = root.find(key);
-    if (object == nullptr && it != root.end() && !it->is_null()) {
-      object = &*it;
-    }
+  FieldReader reader(root, origin);
+  const Json* object = reader.find("quantization");
+  if (object == nullptr) {
+    object = reader.find("quantization_config");
   }
   if (object == nullptr) {
     return config;
@@ -171,28 +64,18 @@ Result<QuantizationConfig> parse_quantization_config(
     } else if (value.is_object()) {
       INGLE_ASSIGN_OR_RETURN(
           config.overrides[path],
-          parse_quantization(value, where + "['" + path + "']"));
+          parse_quantization(value, where + "[" + quote_name(path) + "]"));
     }
   }
   return config;
 }
 
-Status check_rope(const RopeConfig& rope, const std::string& where) {
-  if (rope.theta <= 0 || rope.factor <= 0 ||
-      rope.low_freq_factor >= rope.high_freq_factor) {
-    return Status::corruption(
-        where +
-        ": rope_theta and the rope factors have to be positive, and "
-        "low_freq_factor below high_freq_factor");
-  }
-  return Status::ok();
-}
-
 Result<RopeConfig> parse_rope(const Json& root, const std::string& origin) {
   FieldReader reader(root, origin);
   RopeConfig rope;
-  rope.theta = reader.number_or("rope_theta", rope.theta);
-  rope.traditional = reader.boolean_or("rope_traditional", false);
+  rope.theta =
+      reader.optional_number("rope_theta", kTiny, kHuge).value_or(rope.theta);
+  rope.traditional = reader.optional_bool("rope_traditional").value_or(false);
   INGLE_RETURN_IF_ERROR(reader.status());
 
   // Newer configs say rope_parameters, which holds rope_theta as well.
@@ -200,7 +83,6 @@ Result<RopeConfig> parse_rope(const Json& root, const std::string& origin) {
       reader.find("rope_scaling") ? "rope_scaling" : "rope_parameters";
   const Json* object = reader.find(key);
   if (object == nullptr) {
-    INGLE_RETURN_IF_ERROR(check_rope(rope, origin));
     return rope;
   }
   const std::string where = origin + ": " + key;
@@ -208,49 +90,35 @@ Result<RopeConfig> parse_rope(const Json& root, const std::string& origin) {
     return Status::corruption(where + " has to be an object");
   }
   FieldReader scaling(*object, where);
-  rope.theta = scaling.number_or("rope_theta", rope.theta);
+  rope.theta =
+      scaling.optional_number("rope_theta", kTiny, kHuge).value_or(rope.theta);
   const std::string type =
-      scaling.string_or("rope_type", scaling.string_or("type", "default"));
+      scaling.optional_string(scaling.find("rope_type") ? "rope_type" : "type")
+          .value_or("default");
   if (type == "linear") {
     rope.kind = RopeKind::kLinear;
-    rope.factor = scaling.number("factor");
+    rope.factor = scaling.number("factor", kTiny, kHuge);
   } else if (type == "llama3") {
     rope.kind = RopeKind::kLlama3;
-    rope.factor = scaling.number("factor");
-    rope.low_freq_factor = scaling.number_or("low_freq_factor", 1);
-    rope.high_freq_factor = scaling.number_or("high_freq_factor", 4);
+    rope.factor = scaling.number("factor", kTiny, kHuge);
+    rope.low_freq_factor =
+        scaling.optional_number("low_freq_factor", kTiny, kHuge).value_or(1);
+    rope.high_freq_factor =
+        scaling.optional_number("high_freq_factor", kTiny, kHuge).value_or(4);
     rope.original_context =
-        scaling.size_or("original_max_position_embeddings", 8192);
+        scaling.optional_size("original_max_position_embeddings")
+            .value_or(8192);
   } else if (type != "default") {
     return Status::unsupported(
-        where + ": the type '" + type +
-        "' is not supported; default, linear and llama3 are");
+        where + ": the type " + quote_name(type) +
+        " is not supported; default, linear and llama3 are");
   }
   INGLE_RETURN_IF_ERROR(scaling.status());
-  INGLE_RETURN_IF_ERROR(check_rope(rope, where));
+  if (rope.low_freq_factor >= rope.high_freq_factor) {
+    return Status::corruption(
+        where + ": low_freq_factor has to be below high_freq_factor");
+  }
   return rope;
-}
-
-Result<std::vector<TokenId>> parse_eos(
-    const Json& root,
-    const std::string& origin) {
-  std::vector<TokenId> eos;
-  const auto it = root.find("eos_token_id");
-  if (it == root.end() || it->is_null()) {
-    return eos;
-  }
-  const Json ids = it->is_array() ? *it : Json::array({*it});
-  for (const auto& id : ids) {
-    if (!id.is_number_integer() || id.get<int64_t>() < 0 ||
-        id.get<int64_t>() > kMaxContext) {
-      return Status::corruption(
-          origin +
-          ": the field 'eos_token_id' has to be a token id or a list "
-          "of them");
-    }
-    eos.push_back(static_cast<TokenId>(id.get<int64_t>()));
-  }
-  return eos;
 }
 
 // A drafter only proposes tokens for another model.
@@ -265,32 +133,50 @@ Status check_model_type(
     return Status::corruption(
         origin + ": the field 'model_type' is missing (a string is expected)");
   }
+  const std::string where = origin + ": model_type " + quote_name(model_type);
   if (is_drafter(model_type)) {
     return Status::unsupported(
-        origin + ": model_type '" + model_type +
-        "' is a drafter for another model and can't be served by itself");
+        where +
+        " is a drafter for another model and can't be served by itself");
   }
   if (model_type != "llama") {
     return Status::unsupported(
-        origin + ": model_type '" + model_type +
-        "' is not supported; this version runs: llama");
+        where + " is not supported; this version runs: llama");
   }
   return Status::ok();
 }
 
-Status check_layer_types(const Json& root, const std::string& origin) {
-  const auto it = root.find("layer_types");
-  if (it == root.end() || !it->is_array()) {
+// Refuses what would load and compute something else than its author did.
+Status check_variants(const Json& root, const std::string& origin) {
+  FieldReader reader(root, origin);
+  const std::string activation =
+      reader.optional_string("hidden_act").value_or("silu");
+  const float rotated =
+      reader.optional_number("partial_rotary_factor", 0, 1).value_or(1);
+  INGLE_RETURN_IF_ERROR(reader.status());
+  if (activation != "silu") {
+    return Status::unsupported(
+        origin + ": hidden_act " + quote_name(activation) +
+        " is not supported; silu is");
+  }
+  if (rotated != 1) {
+    return Status::unsupported(
+        origin + ": a partial_rotary_factor other than 1 is not supported");
+  }
+  const Json* layer_types = reader.find("layer_types");
+  if (layer_types == nullptr) {
     return Status::ok();
   }
-  for (const auto& type : *it) {
-    if (type != "full_attention") {
-      return Status::unsupported(
-          origin + ": layer type " + type.dump() +
-          " is not supported; full_attention is");
-    }
-  }
-  return Status::ok();
+  const bool all_full = layer_types->is_array() &&
+      std::all_of(layer_types->begin(), layer_types->end(), [](auto& type) {
+                          return type == "full_attention";
+                        });
+  return all_full ? Status::ok()
+                  : Status::unsupported(
+                        origin +
+                        ": layer_types has to be a list of "
+                        "full_attention; other layers are not "
+                        "supported");
 }
 
 Status check_heads(const ModelConfig& config, const std::string& origin) {
@@ -306,6 +192,13 @@ Status check_heads(const ModelConfig& config, const std::string& origin) {
         origin + ": head_dim (" + std::to_string(config.head_dim) +
         ") has to be even");
   }
+  if (config.num_attention_heads > kMaxModelSize / config.head_dim) {
+    return Status::corruption(
+        origin + ": num_attention_heads (" +
+        std::to_string(config.num_attention_heads) + ") times head_dim (" +
+        std::to_string(config.head_dim) + ") is over " +
+        std::to_string(kMaxModelSize));
+  }
   return Status::ok();
 }
 
@@ -320,38 +213,41 @@ std::optional<Quantization> QuantizationConfig::of(
 Result<ModelConfig> parse_model_config(
     std::string_view json,
     const std::string& origin) {
-  const Json root = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  INGLE_ASSIGN_OR_RETURN(const Json root, parse_strict_json(json, origin));
   if (!root.is_object()) {
     return Status::corruption(origin + ": not a JSON object");
   }
   FieldReader reader(root, origin);
   ModelConfig config;
-  config.model_type = reader.string_or("model_type", "");
+  config.model_type = reader.optional_string("model_type").value_or("");
   INGLE_RETURN_IF_ERROR(reader.status());
   INGLE_RETURN_IF_ERROR(check_model_type(config.model_type, origin));
-  INGLE_RETURN_IF_ERROR(check_layer_types(root, origin));
+  INGLE_RETURN_IF_ERROR(check_variants(root, origin));
 
   config.hidden_size = reader.size("hidden_size");
   config.intermediate_size = reader.size("intermediate_size");
   config.num_hidden_layers = reader.size("num_hidden_layers");
   config.num_attention_heads = reader.size("num_attention_heads");
-  config.num_key_value_heads =
-      reader.size_or("num_key_value_heads", config.num_attention_heads);
-  config.head_dim = reader.size_or(
-      "head_dim", std::max(1, config.hidden_size / config.num_attention_heads));
-  config.vocab_size = reader.size("vocab_size", kMaxSize * 4);
+  config.num_key_value_heads = reader.optional_size("num_key_value_heads")
+                                   .value_or(config.num_attention_heads);
+  config.head_dim =
+      reader.optional_size("head_dim")
+          .value_or(
+              std::max(1, config.hidden_size / config.num_attention_heads));
+  config.vocab_size = reader.size("vocab_size", kMaxVocabulary);
   config.max_position_embeddings =
       reader.size("max_position_embeddings", kMaxContext);
-  config.rms_norm_eps = reader.number("rms_norm_eps");
-  config.attention_bias = reader.boolean_or("attention_bias", false);
-  config.mlp_bias = reader.boolean_or("mlp_bias", false);
-  config.tie_word_embeddings = reader.boolean_or("tie_word_embeddings", true);
+  config.rms_norm_eps = reader.number("rms_norm_eps", kTiny, 1);
+  config.attention_bias =
+      reader.optional_bool("attention_bias").value_or(false);
+  config.mlp_bias = reader.optional_bool("mlp_bias").value_or(false);
+  config.tie_word_embeddings = reader.optional_bool("tie_word_embeddings");
+  config.eos = reader.token_ids("eos_token_id");
   INGLE_RETURN_IF_ERROR(reader.status());
   INGLE_RETURN_IF_ERROR(check_heads(config, origin));
   INGLE_ASSIGN_OR_RETURN(config.rope, parse_rope(root, origin));
   INGLE_ASSIGN_OR_RETURN(
       config.quantization, parse_quantization_config(root, origin));
-  INGLE_ASSIGN_OR_RETURN(config.eos, parse_eos(root, origin));
   return config;
 }
 

@@ -55,14 +55,15 @@ struct ModelConfig {
   float rms_norm_eps = 0;
   bool attention_bias = false;
   bool mlp_bias = false;
-  bool tie_word_embeddings = false;
+  // Nothing: as the weights have it.
+  std::optional<bool> tie_word_embeddings;
   RopeConfig rope;
   QuantizationConfig quantization;
   std::vector<TokenId> eos; // may be empty
 };
 
-// `origin` is the path of the file, for messages. Every size is positive and
-// small enough for products of any three to fit in 63 bits.
+// `origin` is the path of the file, for messages. Sizes are positive; the
+// widths of queries, keys and values are at most 2^20.
 // Errors: kCorruption (not JSON, a field missing or of the wrong type or out
 // of range: the message names it), kUnsupported (a model type or a variant of
 // it that ingle does not run: the message names what it does).

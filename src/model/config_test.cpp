@@ -32,7 +32,7 @@ TEST(ModelConfig, FallbacksAreThoseOfTheEcosystem) {
   ASSERT_TRUE(config.is_ok()) << config.status().message();
   EXPECT_EQ(config->num_key_value_heads, 4);
   EXPECT_EQ(config->head_dim, 16);
-  EXPECT_TRUE(config->tie_word_embeddings);
+  EXPECT_FALSE(config->tie_word_embeddings);
   EXPECT_EQ(config->rope.theta, 10000);
   EXPECT_FALSE(config->quantization.of("model.layers.0.mlp.up_proj"));
 }
@@ -67,11 +67,17 @@ TEST(ModelConfig, WrongTypesAndRangesAreRefused) {
       {"num_hidden_layers", true},
       {"num_key_value_heads", 3}, // 4 heads are no multiple
       {"head_dim", 15}, // halves are rotated against each other
+      {"head_dim", 1 << 20}, // times 4 heads
       {"rms_norm_eps", "small"},
+      {"rms_norm_eps", 0},
+      {"rope_theta", 1e300},
       {"tie_word_embeddings", 1},
       {"rope_theta", -1},
       {"rope_scaling", "linear"},
       {"rope_scaling", {{"type", "linear"}, {"factor", 0}}},
+      {"rope_scaling",
+       {{"type", "llama3"}, {"factor", 8}, {"low_freq_factor", 0}}},
+      {"eos_token_id", int64_t{1} << 32},
       {"quantization", 4},
       {"quantization", {{"bits", 4}}},
       {"eos_token_id", "2"},
@@ -89,6 +95,21 @@ TEST(ModelConfig, TextThatIsNoJsonIsRefused) {
   for (const char* text : {"", "{", "[]", "null", "{}x"}) {
     EXPECT_FALSE(parse_model_config(text, "m/config.json").is_ok()) << text;
   }
+}
+
+TEST(ModelConfig, DeepNestingAndDoubledKeysAreRefused) {
+  std::string text = valid().dump();
+  text.back() = ',';
+  const std::string deep = text +
+      "\"eos_token_id\":" + std::string(300000, '[') +
+      std::string(300000, ']') + "}";
+  EXPECT_EQ(
+      parse_model_config(deep, "m/config.json").status().code(),
+      StatusCode::kCorruption);
+  const std::string doubled = text + "\"hidden_size\":64}";
+  EXPECT_EQ(
+      parse_model_config(doubled, "m/config.json").status().code(),
+      StatusCode::kCorruption);
 }
 
 TEST(Acceptance, unsupported_type_message) {
@@ -113,6 +134,9 @@ TEST(Acceptance, assistant_drafter_refused) {
 TEST(ModelConfig, VariantsThatChangeTheResultAreRefused) {
   const std::pair<const char*, Json> variants[] = {
       {"layer_types", {"full_attention", "sliding_attention"}},
+      {"layer_types", "full_attention"},
+      {"hidden_act", "gelu"},
+      {"partial_rotary_factor", 0.5},
       {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 4}}},
       {"quantization", {{"bits", 7}, {"group_size", 32}}},
       {"quantization", {{"bits", 4}, {"group_size", 16}}},

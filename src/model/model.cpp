@@ -33,16 +33,17 @@ Result<std::optional<mx::array>> run_step(
       run_mlx("forward", [&] { return build_and_evaluate(model, rows); });
   Status status = logits.status();
   for (const Row& row : rows) {
-    if (!status.is_ok()) {
-      row.kv->abandon();
-    } else {
+    if (status.is_ok()) {
       status = row.kv->commit();
     }
   }
-  if (!status.is_ok()) {
-    return status;
+  if (status.is_ok()) {
+    return logits;
   }
-  return logits;
+  for (const Row& row : rows) {
+    row.kv->abandon();
+  }
+  return status;
 }
 
 } // namespace ingle

@@ -31,8 +31,6 @@ class Model {
 
   // An empty state with a cache for each layer.
   virtual KvState make_kv() const = 0;
-  // A state that continues a snapshot of a state of this model.
-  virtual KvState restore_kv(const KvSnapshot& snapshot) const = 0;
 
   // Builds one step for any number of rows, each over its own caches. Linear
   // layers run on all rows' tokens at once, attention row by row, the head on
@@ -46,7 +44,8 @@ class Model {
 };
 
 // Builds, evaluates and commits one step.
-// Errors: what run_mlx() gives; every row's kv is then abandoned.
+// Errors: what run_mlx() gives, and kInternal (layers of unequal length);
+//         every row's kv is then abandoned.
 Result<std::optional<mx::array>> run_step(
     const Model& model,
     std::span<const Row> rows);

@@ -177,7 +177,7 @@ TEST(Model, RestoredSnapshotContinuesAsIfNeverLeft) {
   const auto prompt = some_tokens(30);
   KvState kv = model->make_kv();
   prefill(*model, kv, std::span(prompt).first(29), 29);
-  KvState restored = model->restore_kv(kv.snapshot(29));
+  KvState restored = kv.snapshot(29).restore();
   const auto expected = step(*model, kv, std::span(prompt).last(1));
   const auto logits = step(*model, restored, std::span(prompt).last(1));
   EXPECT_EQ(distance(logits, expected), 0);

@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "base/status.h"
@@ -32,6 +33,11 @@ auto run_mlx(const char* op, Fn&& fn) {
     return Return(Status::overloaded(std::string(op) + ": out of memory")
                       .with_reason("out_of_memory"));
   } catch (const std::exception& error) {
+    // MLX's allocators throw this when they are out of memory.
+    if (std::string_view(error.what()).starts_with("[malloc")) {
+      return Return(Status::overloaded(std::string(op) + ": " + error.what())
+                        .with_reason("out_of_memory"));
+    }
     return Return(Status::internal(std::string(op) + ": " + error.what()));
   }
 }

@@ -6,6 +6,7 @@
 #include <mlx/ops.h>
 #include <mlx/transforms.h>
 
+#include "base/log.h"
 #include "model/run_mlx.h"
 
 namespace ingle {
@@ -71,7 +72,10 @@ mx::array copy_to_array(const TensorView& tensor, const mx::Shape& shape) {
 
 Status WeightSource::fail(const std::string& name, const std::string& what)
     const {
-  return Status::corruption(origin_ + ": tensor '" + name + "' " + what);
+  const auto it = folder_.tensors().find(name);
+  const std::string& file =
+      it == folder_.tensors().end() ? origin_ : it->second.file;
+  return Status::corruption(file + ": tensor " + quote_name(name) + " " + what);
 }
 
 Result<const TensorView*> WeightSource::find(const std::string& name) {
@@ -80,7 +84,7 @@ Result<const TensorView*> WeightSource::find(const std::string& name) {
   }
   const auto it = folder_.tensors().find(name);
   if (it == folder_.tensors().end()) {
-    return fail(name, "is missing");
+    return fail(name, "is missing from the weights");
   }
   used_.insert(name);
   return &it->second;
@@ -187,20 +191,28 @@ Result<Linear> WeightSource::take_linear(
   return Linear{std::move(matrix), std::move(bias)};
 }
 
+void WeightSource::drop(const std::string& name) {
+  if (has(name) && used_.insert(name).second) {
+    log_info(origin_ + ": tensor " + quote_name(name) + " is not needed");
+  }
+}
+
 Status WeightSource::check_all_used() const {
   constexpr size_t kShown = 3;
   std::string names;
+  std::string file;
   size_t unused = 0;
   for (const auto& [name, tensor] : folder_.tensors()) {
     if (used_.count(name) == 0 && ++unused <= kShown) {
-      names += (names.empty() ? "'" : ", '") + name + "'";
+      names += (names.empty() ? "" : ", ") + quote_name(name);
+      file = file.empty() ? tensor.file : file;
     }
   }
   if (unused == 0) {
     return Status::ok();
   }
   return Status::corruption(
-      origin_ + ": " + std::to_string(unused) +
+      file + ": " + std::to_string(unused) +
       " tensors are not part of this architecture: " + names +
       (unused > kShown ? ", ..." : ""));
 }

@@ -22,7 +22,7 @@ namespace ingle {
 // Owns:    nothing of the folder: arrays are copies, so that the files can be
 //          unmapped after loading.
 // Threads: the engine thread: arrays are made and evaluated here.
-// Errors:  kCorruption with one line that names folder, tensor and cause;
+// Errors:  kCorruption with one line that names file, tensor and cause;
 //          kCancelled once `stop` is requested.
 class WeightSource {
  public:
@@ -53,10 +53,8 @@ class WeightSource {
   Result<Linear>
   take_linear(const std::string& path, int in, int out, bool with_bias);
 
-  // Declares that a tensor is of no use, if it is there.
-  void drop(const std::string& name) {
-    used_.insert(name);
-  }
+  // Declares that a tensor is of no use, if it is there; logged by name.
+  void drop(const std::string& name);
 
   // Errors: kCorruption, naming the tensors that were neither taken nor
   // dropped.

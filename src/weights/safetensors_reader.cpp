@@ -78,6 +78,7 @@ class EntryParser {
       return fail("needs a dtype, a shape and data_offsets");
     }
     Entry entry;
+    entry.view.file = origin_;
     INGLE_RETURN_IF_ERROR(parse_type(value["dtype"], entry));
     INGLE_RETURN_IF_ERROR(parse_shape(value["shape"], entry));
     INGLE_RETURN_IF_ERROR(parse_offsets(value["data_offsets"], data, entry));

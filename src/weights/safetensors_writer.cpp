@@ -58,19 +58,22 @@ Status SafetensorsWriter::check_declarations() const {
 
 std::string SafetensorsWriter::header() const {
   using nlohmann::ordered_json;
-  ordered_json fields = {{"__metadata__", {{"format", "mlx"}}}};
+  const auto dump = [](const ordered_json& json) {
+    return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  };
+  // One ordered_json of all would look through what it has at each tensor.
+  std::string text = R"({"__metadata__":{"format":"mlx"})";
   uint64_t offset = 0;
   for (const TensorSpec& tensor : tensors_) {
     const uint64_t end = offset + bytes_of(tensor);
-    fields.push_back(
-        {tensor.name,
-         {{"dtype", to_string(tensor.type)},
-          {"shape", tensor.shape},
-          {"data_offsets", {offset, end}}}});
+    text += "," + dump(tensor.name) + ":" +
+        dump(
+                {{"dtype", to_string(tensor.type)},
+                 {"shape", tensor.shape},
+                 {"data_offsets", {offset, end}}});
     offset = end;
   }
-  std::string text =
-      fields.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  text += '}';
   text.resize(
       (text.size() + kHeaderAlignment - 1) / kHeaderAlignment *
           kHeaderAlignment,

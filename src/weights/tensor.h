@@ -51,6 +51,7 @@ struct TensorView {
   TensorType type = TensorType::kF32;
   std::vector<int64_t> shape;
   ByteView bytes;
+  std::string file; // the path of the file that it stands in
 };
 
 } // namespace ingle

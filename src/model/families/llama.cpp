@@ -49,14 +49,6 @@ class Llama final : public Model {
     return KvState(std::move(caches));
   }
 
-  KvState restore_kv(const KvSnapshot& snapshot) const override {
-    std::vector<std::unique_ptr<KvCache>> caches;
-    for (const auto& layer : snapshot.layers) {
-      caches.push_back(std::make_unique<PlainKvCache>(kv_shape_, *layer));
-    }
-    return KvState(std::move(caches));
-  }
-
   std::optional<mx::array> forward(std::span<const Row> rows) const override {
     const float eps = config_.rms_norm_eps;
     mx::array x = embed(rows, weights_.embedding);
@@ -127,8 +119,11 @@ Result<MlpWeights> take_mlp(
 Result<std::optional<Matrix>> take_head(
     const ModelConfig& config,
     WeightSource& weights) {
-  if (config.tie_word_embeddings) {
-    weights.drop("lm_head.weight"); // some files store the embedding twice
+  if (config.tie_word_embeddings.value_or(!weights.has("lm_head.weight"))) {
+    // Some files store the embedding twice.
+    for (const char* part : {"weight", "scales", "biases"}) {
+      weights.drop(std::string("lm_head.") + part);
+    }
     return std::optional<Matrix>();
   }
   INGLE_ASSIGN_OR_RETURN(
