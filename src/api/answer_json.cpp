@@ -14,18 +14,6 @@ std::string failure_event(const Status& status) {
   return "data: " + error_body(status) + "\n\n";
 }
 
-std::string_view finish_reason_name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kCancelled:
-      break; // never written: nobody is there to read it
-  }
-  return "stop";
-}
-
 Json usage_of(const GenerationStats& stats) {
   Json usage;
   usage["prompt_tokens"] = stats.prompt_tokens;

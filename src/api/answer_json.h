@@ -16,9 +16,6 @@ inline constexpr std::string_view kDoneEvent = "data: [DONE]\n\n";
 // "data: <value>\n\n".
 std::string event_of(const Json& value);
 
-// "stop" or "length".
-std::string_view finish_reason_name(FinishReason reason);
-
 Json usage_of(const GenerationStats& stats);
 
 // The fields that stand first in every chunk and body, `choices` included.

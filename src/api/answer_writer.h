@@ -34,7 +34,8 @@ class AnswerWriter {
       const GenerationEnd& end) = 0;
 };
 
-// The last event of a stream that failed; no [DONE] follows it.
+// The last event of a stream that failed; no [DONE] follows it. `status` is
+// what the client may know.
 std::string failure_event(const Status& status);
 
 std::unique_ptr<AnswerWriter> make_chat_writer(

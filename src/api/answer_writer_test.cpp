@@ -136,6 +136,21 @@ TEST(ErrorBody, HasOpenAisShape) {
       "\"param\":null,\"code\":null}}\n\n");
 }
 
+TEST(ErrorBody, LongMessageIsCutBetweenCharacters) {
+  const std::string euro = "\xe2\x82\xac";
+  for (size_t before : {990u, 991u, 992u, 993u, 994u, 995u, 996u, 997u}) {
+    std::string message(before, 'x');
+    message += euro + euro + euro + euro;
+    const std::string body = error_body(Status::invalid_request(message));
+    EXPECT_LT(body.size(), kMaxErrorMessage + 100) << before;
+    EXPECT_EQ(body.find("\xef\xbf\xbd"), std::string::npos) << before;
+    EXPECT_NE(body.find("...\",\"type\""), std::string::npos) << before;
+  }
+  const std::string fits(kMaxErrorMessage, 'x');
+  EXPECT_NE(
+      error_body(Status::invalid_request(fits)).find(fits), std::string::npos);
+}
+
 TEST(ErrorBody, OnlyTheClientsFaultsAre4xx) {
   EXPECT_EQ(http_status(Status()), 200);
   EXPECT_EQ(http_status(Status::invalid_request("")), 400);

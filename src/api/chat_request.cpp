@@ -149,7 +149,32 @@ Result<std::string> read_messages(Json& body) {
   return to_text(*messages);
 }
 
+// Returns false for "none": the model shall see no tools.
+Result<bool> may_call_tools(const JsonObject& body) {
+  constexpr std::string_view kField = "tool_choice";
+  const Json* const choice = body.find(kField);
+  if (choice == nullptr || *choice == Json("auto")) {
+    return true;
+  }
+  if (*choice == Json("none")) {
+    return false;
+  }
+  const bool names_a_tool = choice->is_object() && choice->contains("type") &&
+      choice->at("type").is_string();
+  if (names_a_tool || *choice == Json("required")) {
+    return invalid_field(
+               body.path_of(kField),
+               "making the model call a tool is not supported yet")
+        .with_reason("unsupported_parameter");
+  }
+  return invalid_field(
+      body.path_of(kField),
+      "expected \"none\", \"auto\", \"required\" or an object that names a "
+      "tool");
+}
+
 Result<std::string> read_tools(const JsonObject& body) {
+  INGLE_ASSIGN_OR_RETURN(const bool enabled, may_call_tools(body));
   const Json* const tools = body.find("tools");
   if (tools == nullptr) {
     return std::string();
@@ -157,9 +182,11 @@ Result<std::string> read_tools(const JsonObject& body) {
   if (!tools->is_array()) {
     return wrong_type("tools", "an array", *tools);
   }
-  const Json* const choice = body.find("tool_choice");
-  const bool disabled = choice != nullptr && *choice == Json("none");
-  return tools->empty() || disabled ? std::string() : to_text(*tools);
+  for (size_t i = 0; i < tools->size(); ++i) {
+    INGLE_RETURN_IF_ERROR(
+        JsonObject::from((*tools)[i], indexed("tools", i)).status());
+  }
+  return tools->empty() || !enabled ? std::string() : to_text(*tools);
 }
 
 } // namespace

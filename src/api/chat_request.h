@@ -22,7 +22,8 @@ struct ChatRequest {
   std::vector<std::pair<std::string, std::string>> template_variables;
 };
 
-// Errors: kInvalidRequest, naming the place.
+// Errors: kInvalidRequest, naming the place. A tool_choice that asks for a call
+// is refused (reason "unsupported_parameter").
 Result<ChatRequest> parse_chat_request(std::string_view body);
 
 } // namespace ingle

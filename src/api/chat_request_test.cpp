@@ -19,7 +19,7 @@ TEST(ChatRequest, ReadsEveryKnob) {
   const ChatRequest request = parse(with_user_message(
       R"(,"model":"any","stream":true,"stream_options":{"include_usage":true},
       "max_tokens":5,"max_completion_tokens":7,"temperature":0.5,"top_p":0.9,
-      "top_k":40,"seed":-1,"stop":["a","b"],"n":1,"logprobs":false,
+      "top_k":40,"seed":-2,"stop":["a","b"],"n":1,"logprobs":false,
       "response_format":{"type":"text"},"frequency_penalty":0,"user":"u")"));
   EXPECT_TRUE(request.options.stream);
   EXPECT_TRUE(request.options.include_usage);
@@ -27,9 +27,56 @@ TEST(ChatRequest, ReadsEveryKnob) {
   EXPECT_EQ(request.options.temperature, 0.5f);
   EXPECT_EQ(request.options.top_p, 0.9f);
   EXPECT_EQ(request.options.top_k, 40);
-  EXPECT_EQ(request.options.seed, ~uint64_t{0});
+  EXPECT_EQ(request.options.seed, ~uint64_t{1});
   EXPECT_EQ(request.options.stop, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(request.messages, R"([{"role":"user","content":"hi"}])");
+}
+
+TEST(ChatRequest, MinusOneLeavesAKnobUnset) {
+  const RequestOptions options =
+      parse(with_user_message(
+                R"(,"max_tokens":-1,"max_completion_tokens":-1,"top_k":-1,)"
+                R"("seed":-1)"))
+          .options;
+  EXPECT_EQ(options.max_tokens, std::nullopt);
+  EXPECT_EQ(options.top_k, std::nullopt);
+  EXPECT_EQ(options.seed, std::nullopt);
+  EXPECT_EQ(
+      parse(with_user_message(R"(,"max_tokens":4,"max_completion_tokens":-1)"))
+          .options.max_tokens,
+      4);
+}
+
+TEST(ChatRequest, KnobsThatIngleLacksMayBeNeutral) {
+  parse(with_user_message(
+      R"(,"frequency_penalty":0,"presence_penalty":0.0,"min_p":0,
+      "repetition_penalty":1,"xtc_probability":0,"logit_bias":{},
+      "tool_choice":"auto")"));
+  parse(with_user_message(
+      R"(,"frequency_penalty":null,"presence_penalty":null,"min_p":null,
+      "repetition_penalty":null,"xtc_probability":null,"logit_bias":null,
+      "tool_choice":null)"));
+}
+
+TEST(ChatRequest, KnobsThatIngleLacksAreRefused) {
+  for (const auto& [field, value] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"frequency_penalty", "0.5"},
+           {"presence_penalty", "-1"},
+           {"repetition_penalty", "1.1"},
+           {"repetition_penalty", "0"},
+           {"min_p", "0.05"},
+           {"xtc_probability", "0.1"},
+           {"logit_bias", R"({"5":1})"},
+           {"tool_choice", "\"required\""},
+           {"tool_choice", R"({"type":"function","function":{"name":"f"}})"}}) {
+    const Status refused =
+        parse_chat_request(with_user_message(",\"" + field + "\":" + value))
+            .status();
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidRequest) << field;
+    EXPECT_EQ(refused.reason(), "unsupported_parameter") << field;
+    EXPECT_EQ(refused.where(), field);
+  }
 }
 
 TEST(ChatRequest, NullsAndUnknownFieldsAreIgnored) {
@@ -99,6 +146,10 @@ TEST_P(ChatRequestRefuses, NamingThePlace) {
 constexpr const char* kUnknownRole =
     "messages[0].role: expected \"system\", \"developer\", \"user\", "
     "\"assistant\" or \"tool\"";
+
+constexpr const char* kToolChoice =
+    "tool_choice: expected \"none\", \"auto\", \"required\" or an object that "
+    "names a tool";
 
 INSTANTIATE_TEST_SUITE_P(
     Bodies,
@@ -213,6 +264,34 @@ INSTANTIATE_TEST_SUITE_P(
             with_user_message(R"(,"tools":{})"),
             "tools",
             "tools: expected an array, got an object"},
+        BadBody{
+            with_user_message(R"(,"tools":[{},"f"])"),
+            "tools[1]",
+            "tools[1]: expected an object, got a string"},
+        BadBody{
+            with_user_message(R"(,"tool_choice":"sometimes")"),
+            "tool_choice",
+            kToolChoice},
+        BadBody{
+            with_user_message(R"(,"tool_choice":{})"),
+            "tool_choice",
+            kToolChoice},
+        BadBody{
+            with_user_message(R"(,"min_p":"low")"),
+            "min_p",
+            "min_p: expected a number from 0 to 1, got a string"},
+        BadBody{
+            with_user_message(R"(,"repetition_penalty":1.5)"),
+            "repetition_penalty",
+            "repetition_penalty: a value other than 1 is not supported yet"},
+        BadBody{
+            with_user_message(R"(,"logit_bias":[])"),
+            "logit_bias",
+            "logit_bias: expected an object, got an array"},
+        BadBody{
+            with_user_message(R"(,"top_k":-2)"),
+            "top_k",
+            "top_k: expected an integer from 0 to 2147483647, got -2"},
         BadBody{
             with_user_message(R"(,"chat_template_kwargs":[])"),
             "chat_template_kwargs",

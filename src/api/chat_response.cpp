@@ -43,8 +43,7 @@ class ChatWriter final : public AnswerWriter {
   }
 
   std::string end(const GenerationEnd& end) override {
-    return chunks_.last(
-        choice_of(Json::object(), finish_reason_name(end.reason)), end);
+    return chunks_.last(choice_of(Json::object(), to_string(end.reason)), end);
   }
 
   std::string whole(const std::string& text, const GenerationEnd& end)
@@ -53,7 +52,7 @@ class ChatWriter final : public AnswerWriter {
     choice["index"] = 0;
     choice["message"]["role"] = "assistant";
     choice["message"]["content"] = text;
-    choice["finish_reason"] = finish_reason_name(end.reason);
+    choice["finish_reason"] = to_string(end.reason);
     Json body = answer_head(
         identity_,
         kIdPrefix,

@@ -34,12 +34,12 @@ class CompletionWriter final : public AnswerWriter {
   }
 
   std::string end(const GenerationEnd& end) override {
-    return chunks_.last(choice_of("", finish_reason_name(end.reason)), end);
+    return chunks_.last(choice_of("", to_string(end.reason)), end);
   }
 
   std::string whole(const std::string& text, const GenerationEnd& end)
       override {
-    Json choice = choice_of(text, finish_reason_name(end.reason));
+    Json choice = choice_of(text, to_string(end.reason));
     Json body = answer_head(
         identity_, kIdPrefix, kObject, Json::array({std::move(choice)}));
     body["usage"] = usage_of(end.stats);

@@ -1,8 +1,10 @@
 #include "api/json_reader.h"
 
 #include <limits>
-#include <unordered_set>
+#include <set>
 #include <utility>
+
+#include "api/error_body.h"
 
 namespace ingle {
 namespace {
@@ -32,7 +34,8 @@ std::string_view type_name(const Json& value) {
 
 // Builds the document from the parser's events. The library's own builder
 // looks each key up among all earlier ones of its object, which a body of many
-// keys turns into hours; this one keeps them in a hash set.
+// keys turns into hours; this one keeps them in a tree (a hash table has worst
+// cases that a client can send).
 class JsonBuilder {
  public:
   Json take() {
@@ -79,7 +82,8 @@ class JsonBuilder {
   }
   bool key(std::string& name) {
     if (!open_.back().keys.insert(name).second) {
-      return fail("the key \"" + name + "\" stands twice in one object");
+      return fail(
+          "the key " + quote_text(name) + " stands twice in one object");
     }
     key_ = std::move(name);
     return true;
@@ -94,7 +98,7 @@ class JsonBuilder {
  private:
   struct Open {
     Json* value;
-    std::unordered_set<std::string> keys;
+    std::set<std::string> keys;
   };
 
   bool fail(std::string what) {
@@ -104,8 +108,8 @@ class JsonBuilder {
 
   // Where the value now stands, or null over a limit.
   Json* add(Json value) {
-    if (++values_ > kMaxJsonValues) {
-      fail("more than " + std::to_string(kMaxJsonValues) + " values");
+    if (++values_ > kMaxRequestValues) {
+      fail("more than " + std::to_string(kMaxRequestValues) + " values");
       return nullptr;
     }
     if (open_.empty()) {
@@ -122,9 +126,9 @@ class JsonBuilder {
   }
 
   bool open(Json value) {
-    if (open_.size() == kMaxJsonDepth) {
+    if (open_.size() == kMaxRequestDepth) {
       return fail(
-          "nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
+          "nested deeper than " + std::to_string(kMaxRequestDepth) + " levels");
     }
     Json* const placed = add(std::move(value));
     if (placed == nullptr) {

@@ -20,8 +20,8 @@ namespace ingle {
 using Json = nlohmann::ordered_json;
 
 // What a body may hold, so that a hostile one costs neither stack nor memory.
-inline constexpr size_t kMaxJsonDepth = 64;
-inline constexpr size_t kMaxJsonValues = size_t{1} << 20;
+inline constexpr size_t kMaxRequestDepth = 64;
+inline constexpr size_t kMaxRequestValues = size_t{1} << 20;
 
 // Errors: kInvalidRequest for anything but one JSON value in UTF-8, for a key
 // that stands twice in an object, and over the limits above.

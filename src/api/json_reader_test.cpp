@@ -35,9 +35,18 @@ TEST(JsonReader, RefusesAKeyThatStandsTwice) {
       R"(the body is not JSON: the key "a" stands twice in one object)");
 }
 
+TEST(JsonReader, KeyInAMessageIsEscapedAndCut) {
+  const std::string key(5000, 'k');
+  const std::string message =
+      failure("{\"\\n\\u001b" + key + "\":1,\"\\n\\u001b" + key + "\":1}");
+  EXPECT_LT(message.size(), 300u);
+  EXPECT_NE(message.find(R"(the key "\x0a\x1bkkk)"), std::string::npos);
+  EXPECT_NE(message.find("kkk...\" stands twice"), std::string::npos);
+}
+
 TEST(JsonReader, DepthIsLimited) {
-  const std::string at_limit = std::string(kMaxJsonDepth, '[') + //
-      std::string(kMaxJsonDepth, ']');
+  const std::string at_limit = std::string(kMaxRequestDepth, '[') + //
+      std::string(kMaxRequestDepth, ']');
   EXPECT_TRUE(parse_json(at_limit).is_ok());
   EXPECT_FALSE(parse_json("[" + at_limit + "]").is_ok());
   EXPECT_FALSE(parse_json(std::string(1000000, '[')).is_ok());
@@ -45,7 +54,7 @@ TEST(JsonReader, DepthIsLimited) {
 
 TEST(JsonReader, NumberOfValuesIsLimited) {
   std::string text = "[0";
-  for (size_t i = 0; i < kMaxJsonValues; ++i) {
+  for (size_t i = 0; i < kMaxRequestValues; ++i) {
     text += ",0";
   }
   EXPECT_FALSE(parse_json(text + "]").is_ok());

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "api/json_reader.h"
 
@@ -22,12 +23,23 @@ bool is_own_variable(std::string_view name) {
       kOwnVariables.end();
 }
 
+bool has_variable(const ChatRequest& request, std::string_view wanted) {
+  for (const auto& [name, value] : request.template_variables) {
+    if (name == wanted) {
+      return true;
+    }
+  }
+  return false;
+}
+
 std::string template_context(
     const ChatRequest& request,
     const ServedModel& model) {
   std::string context = "{\"messages\":" + request.messages;
-  if (!request.tools.empty()) {
-    context += ",\"tools\":" + request.tools;
+  // transformers passes these always: templates ask whether they are none.
+  context += ",\"tools\":" + (request.tools.empty() ? "null" : request.tools);
+  if (!has_variable(request, "documents")) {
+    context += ",\"documents\":null";
   }
   context += ",\"add_generation_prompt\":true";
   context += ",\"bos_token\":" + to_text(Json(model.bos_token));
@@ -41,6 +53,10 @@ std::string template_context(
   return context;
 }
 
+size_t context_of(const ServedModel& model) {
+  return static_cast<size_t>(std::max(model.context_length, 0));
+}
+
 Result<std::vector<TokenId>> encode(
     const std::string& text,
     const ServedModel& model) {
@@ -49,6 +65,14 @@ Result<std::vector<TokenId>> encode(
                "the model " + model.name +
                " has no tokenizer.json, so it can't be given text")
         .with_reason("no_tokenizer");
+  }
+  const size_t context = context_of(model);
+  if (text.size() > context * kMaxBytesPerToken) {
+    return Status::invalid_request(
+               "the prompt has " + std::to_string(text.size()) +
+               " bytes, more than fit the model's context of " +
+               std::to_string(context) + " tokens: shorten it")
+        .with_reason("context_length_exceeded");
   }
   return model.tokenizer->encode(text, /*add_special_tokens=*/true);
 }
@@ -64,13 +88,33 @@ void drop_doubled_bos(std::vector<TokenId>& ids, const ServedModel& model) {
   }
 }
 
+// A prompt that ends in eos is one that nothing follows. What the tokenizer
+// appends is what it makes of no text; one token that is bos too stands in
+// front.
+Status drop_appended_eos(std::vector<TokenId>& ids, const ServedModel& model) {
+  const std::optional<TokenId> eos = model.eos_token.empty()
+      ? std::nullopt
+      : model.tokenizer->token_to_id(model.eos_token);
+  if (!eos || ids.empty() || ids.back() != *eos) {
+    return {};
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const std::vector<TokenId> added,
+      model.tokenizer->encode("", /*add_special_tokens=*/true));
+  const bool in_front = added.size() == 1 && model.bos_token == model.eos_token;
+  if (!added.empty() && added.back() == *eos && !in_front) {
+    ids.pop_back();
+  }
+  return {};
+}
+
 // `fallback`: the answer's length where the request leaves it open.
 Result<int> resolve_max_tokens(
     size_t prompt_tokens,
-    std::optional<int> asked,
+    const RequestOptions& options,
     int fallback,
     const ServedModel& model) {
-  const auto context = static_cast<size_t>(std::max(model.context_length, 0));
+  const size_t context = context_of(model);
   const std::string prompt_has =
       "the prompt has " + std::to_string(prompt_tokens) + " tokens";
   const std::string context_is =
@@ -82,13 +126,15 @@ Result<int> resolve_max_tokens(
         .with_reason("context_length_exceeded");
   }
   const auto left = static_cast<int>(context - prompt_tokens);
+  const std::optional<int> asked = options.max_tokens;
   if (asked && *asked > left) {
+    const std::string& field = options.max_tokens_field;
     return Status::invalid_request(
-               prompt_has + " and max_tokens is " + std::to_string(*asked) +
+               prompt_has + " and " + field + " is " + std::to_string(*asked) +
                ", together more than" + context_is +
-               ": shorten the prompt or lower max_tokens")
+               ": shorten the prompt or lower " + field)
         .with_reason("context_length_exceeded")
-        .with_where("max_tokens");
+        .with_where(field);
   }
   return asked.value_or(std::min(fallback, left));
 }
@@ -104,8 +150,7 @@ Result<GenerationRequest> make_request(
   GenerationRequest generation;
   INGLE_ASSIGN_OR_RETURN(
       generation.max_tokens,
-      resolve_max_tokens(
-          prompt.size(), options.max_tokens, default_max_tokens, model));
+      resolve_max_tokens(prompt.size(), options, default_max_tokens, model));
   generation.prompt = std::move(prompt);
   generation.sampling = resolve_sampling(options, model.defaults);
   generation.stop = options.stop;
@@ -128,6 +173,7 @@ Result<GenerationRequest> make_generation(
       const std::string text, model.chat_template->render(context));
   INGLE_ASSIGN_OR_RETURN(std::vector<TokenId> ids, encode(text, model));
   drop_doubled_bos(ids, model);
+  INGLE_RETURN_IF_ERROR(drop_appended_eos(ids, model));
   return make_request(
       std::move(ids), request.options, std::numeric_limits<int>::max(), model);
 }
@@ -135,8 +181,12 @@ Result<GenerationRequest> make_generation(
 Result<GenerationRequest> make_generation(
     const CompletionRequest& request,
     const ServedModel& model) {
-  INGLE_ASSIGN_OR_RETURN(
-      std::vector<TokenId> ids, encode(request.prompt, model));
+  std::vector<TokenId> ids;
+  if (const auto* const text = std::get_if<std::string>(&request.prompt)) {
+    INGLE_ASSIGN_OR_RETURN(ids, encode(*text, model));
+  } else {
+    ids = std::get<std::vector<TokenId>>(request.prompt);
+  }
   return make_request(
       std::move(ids), request.options, kCompletionMaxTokens, model);
 }

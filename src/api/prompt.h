@@ -9,9 +9,14 @@
 
 namespace ingle {
 
+// No piece of a vocabulary worth counting is longer: text of more bytes per
+// token of the context doesn't fit, and is refused without being encoded.
+inline constexpr size_t kMaxBytesPerToken = 256;
+
 // Renders the model's chat template and encodes it; a bos token that both the
-// template and the tokenizer put in front is there once. Without max_tokens
-// the answer may take what is left of the context.
+// template and the tokenizer put in front is there once, and an eos token that
+// the tokenizer appends is not there. Without max_tokens the answer may take
+// what is left of the context.
 //
 // Errors: kInvalidRequest (the template's own, reason "template_error"; a
 //         prompt and an answer that don't fit, reason
@@ -20,8 +25,9 @@ Result<GenerationRequest> make_generation(
     const ChatRequest& request,
     const ServedModel& model);
 
-// The text as it is, with the tokenizer's own special tokens. Without
-// max_tokens the answer has up to 512 tokens, within the context.
+// The text as it is, with the tokenizer's own special tokens; or the ids, as
+// they are. Without max_tokens the answer has up to 512 tokens, within the
+// context.
 //
 // Errors: as above.
 Result<GenerationRequest> make_generation(

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/fake_served_model.h"
+#include "api/testing/fake_served_model.h"
 
 namespace ingle {
 namespace {
@@ -32,6 +32,43 @@ TEST(Prompt, DoubledBosIsDropped) {
       (std::vector<TokenId>{FakeTokenizer::kBos, 'h', 'e', 'l', 'l', 'o'}));
 }
 
+TEST(Prompt, EosThatTheTokenizerAppendsIsDropped) {
+  ServedModel model = make_fake_model();
+  model.tokenizer = std::make_shared<FakeTokenizer>(/*appends_eos=*/true);
+  EXPECT_EQ(chat(model)->prompt.back(), 'o');
+  // Raw text is as the tokenizer has it.
+  EXPECT_EQ(completion(model, "x")->prompt.back(), FakeTokenizer::kEos);
+}
+
+TEST(Prompt, EosThatTheTemplateWritesStays) {
+  using Ids = std::vector<TokenId>;
+  const Ids expected = {FakeTokenizer::kBos, 'h', FakeTokenizer::kEos};
+  ServedModel model = make_fake_model();
+  model.chat_template =
+      std::make_shared<FakeChatTemplate>(std::string("<s>h</s>"));
+  EXPECT_EQ(chat(model)->prompt, expected);
+  model.tokenizer = std::make_shared<FakeTokenizer>(/*appends_eos=*/true);
+  EXPECT_EQ(chat(model)->prompt, expected);
+  // One token for both: what the tokenizer adds stands in front.
+  model.tokenizer = std::make_shared<FakeTokenizer>();
+  model.bos_token = "</s>";
+  EXPECT_EQ(chat(model)->prompt.back(), FakeTokenizer::kEos);
+}
+
+TEST(Prompt, AbsentToolsAndDocumentsAreNull) {
+  const ServedModel model = make_fake_model();
+  const auto& seen =
+      dynamic_cast<const FakeChatTemplate&>(*model.chat_template);
+  ASSERT_TRUE(chat(model).is_ok());
+  EXPECT_NE(
+      seen.context().find(R"(,"tools":null,"documents":null,)"),
+      std::string::npos);
+  ASSERT_TRUE(
+      chat(model, R"(,"chat_template_kwargs":{"documents":[1]})").is_ok());
+  EXPECT_EQ(seen.context().find("\"documents\":null"), std::string::npos);
+  EXPECT_NE(seen.context().find("\"documents\":[1]"), std::string::npos);
+}
+
 TEST(Prompt, TemplateGetsItsVariables) {
   const ServedModel model = make_fake_model();
   ASSERT_TRUE(chat(
@@ -44,7 +81,8 @@ TEST(Prompt, TemplateGetsItsVariables) {
   EXPECT_EQ(
       seen.context(),
       R"({"messages":[{"role":"user","content":"hi"}],)"
-      R"("tools":[{"b":1,"a":2}],"add_generation_prompt":true,)"
+      R"("tools":[{"b":1,"a":2}],"documents":null,)"
+      R"("add_generation_prompt":true,)"
       R"("bos_token":"<s>","eos_token":"</s>","enable_thinking":false})");
 }
 
@@ -62,6 +100,31 @@ TEST(Prompt, ModelWithoutTemplateOrTokenizer) {
   EXPECT_EQ(chat(model).status().reason(), "no_chat_template");
   model.tokenizer = nullptr;
   EXPECT_EQ(completion(model, "x").status().reason(), "no_tokenizer");
+}
+
+TEST(Prompt, IdsAreTakenAsTheyAreAndNeedNoTokenizer) {
+  ServedModel model = make_fake_model();
+  model.tokenizer = nullptr;
+  CompletionRequest request;
+  request.prompt = std::vector<TokenId>{5, 0, 5};
+  const auto generation = make_generation(request, model);
+  ASSERT_TRUE(generation.is_ok()) << generation.status().message();
+  EXPECT_EQ(generation->prompt, (std::vector<TokenId>{5, 0, 5}));
+}
+
+TEST(Prompt, TextThatCannotFitIsNotEncoded) {
+  ServedModel model = make_fake_model();
+  model.context_length = 10;
+  model.chat_template = std::make_shared<FakeChatTemplate>(
+      std::string(10 * kMaxBytesPerToken + 1, 'x'));
+  for (const auto& refused :
+       {chat(model), completion(model, std::string(2561, 'x'))}) {
+    EXPECT_EQ(refused.status().reason(), "context_length_exceeded");
+    EXPECT_EQ(
+        refused.status().message(),
+        "the prompt has 2561 bytes, more than fit the model's context of 10 "
+        "tokens: shorten it");
+  }
 }
 
 TEST(Prompt, UnsetMaxTokensIsWhatIsLeft) {
@@ -84,6 +147,16 @@ TEST(Prompt, OverTheContextIsRefused) {
     EXPECT_EQ(refused.status().code(), StatusCode::kInvalidRequest);
     EXPECT_EQ(refused.status().reason(), "context_length_exceeded");
   }
+}
+
+TEST(Prompt, RefusalNamesTheFieldThatWasSent) {
+  const ServedModel model = make_fake_model();
+  EXPECT_EQ(
+      chat(model, R"(,"max_tokens":9999)").status().where(), "max_tokens");
+  const Status refused =
+      chat(model, R"(,"max_completion_tokens":9999)").status();
+  EXPECT_EQ(refused.where(), "max_completion_tokens");
+  EXPECT_EQ(refused.message().find("max_tokens"), std::string::npos);
 }
 
 TEST(Prompt, KnobsFallBackToTheModelThenToConstants) {

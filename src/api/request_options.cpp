@@ -1,5 +1,6 @@
 #include "api/request_options.h"
 
+#include <array>
 #include <limits>
 
 #include "api/json_reader.h"
@@ -13,6 +14,41 @@ constexpr int kMaxInt = std::numeric_limits<int>::max();
 Status not_yet(const std::string& path, const std::string& what) {
   return invalid_field(path, what + " is not supported yet")
       .with_reason("unsupported_parameter");
+}
+
+struct MissingKnob {
+  const char* name;
+  double min;
+  double max;
+  double neutral; // changes nothing
+};
+
+constexpr std::array<MissingKnob, 5> kMissingKnobs = {{
+    {"frequency_penalty", -2, 2, 0},
+    {"presence_penalty", -2, 2, 0},
+    {"repetition_penalty", 0, 2, 1},
+    {"min_p", 0, 1, 0},
+    {"xtc_probability", 0, 1, 0},
+}};
+
+Status refuse_missing_knobs(const JsonObject& body) {
+  for (const MissingKnob& knob : kMissingKnobs) {
+    INGLE_ASSIGN_OR_RETURN(
+        const auto value, body.get_number(knob.name, knob.min, knob.max));
+    if (value.value_or(knob.neutral) != knob.neutral) {
+      return not_yet(
+          knob.name,
+          "a value other than " +
+              std::to_string(static_cast<int>(knob.neutral)));
+    }
+  }
+  if (const Json* const bias = body.find("logit_bias")) {
+    INGLE_RETURN_IF_ERROR(JsonObject::from(*bias, "logit_bias").status());
+    if (!bias->empty()) {
+      return not_yet("logit_bias", "biasing tokens");
+    }
+  }
+  return {};
 }
 
 Status refuse_missing_features(const JsonObject& body) {
@@ -40,15 +76,28 @@ Status refuse_missing_features(const JsonObject& body) {
   return {};
 }
 
-Result<std::optional<int>> read_max_tokens(const JsonObject& body) {
-  std::optional<int> max_tokens;
+// An integer, which clients of other servers leave out by sending -1.
+Result<std::optional<int64_t>> get_unless_unset(
+    const JsonObject& body,
+    std::string_view key,
+    int64_t min,
+    int64_t max) {
+  const Json* const value = body.find(key);
+  const bool unset = value != nullptr && value->is_number_integer() &&
+      !value->is_number_unsigned() && value->get<int64_t>() == -1;
+  return unset ? std::optional<int64_t>() : body.get_integer(key, min, max);
+}
+
+Status read_max_tokens(const JsonObject& body, RequestOptions& options) {
   for (const char* key : {"max_tokens", "max_completion_tokens"}) {
-    INGLE_ASSIGN_OR_RETURN(const auto value, body.get_integer(key, 1, kMaxInt));
+    INGLE_ASSIGN_OR_RETURN(
+        const auto value, get_unless_unset(body, key, 1, kMaxInt));
     if (value) {
-      max_tokens = static_cast<int>(*value);
+      options.max_tokens = static_cast<int>(*value);
+      options.max_tokens_field = key;
     }
   }
-  return max_tokens;
+  return {};
 }
 
 Result<std::vector<std::string>> read_stop(const JsonObject& body) {
@@ -99,14 +148,17 @@ Result<RequestOptions> read_request_options(const JsonObject& body) {
   // Any name is served by the loaded model; only its type is checked.
   INGLE_RETURN_IF_ERROR(body.get_string("model").status());
   INGLE_RETURN_IF_ERROR(refuse_missing_features(body));
-  INGLE_ASSIGN_OR_RETURN(options.max_tokens, read_max_tokens(body));
+  INGLE_RETURN_IF_ERROR(refuse_missing_knobs(body));
+  INGLE_RETURN_IF_ERROR(read_max_tokens(body, options));
   INGLE_ASSIGN_OR_RETURN(
       options.temperature, body.get_number("temperature", 0, 2));
   INGLE_ASSIGN_OR_RETURN(options.top_p, body.get_number("top_p", 0, 1));
-  INGLE_ASSIGN_OR_RETURN(options.top_k, body.get_integer("top_k", 0, kMaxInt));
+  INGLE_ASSIGN_OR_RETURN(
+      options.top_k, get_unless_unset(body, "top_k", 0, kMaxInt));
   INGLE_ASSIGN_OR_RETURN(
       options.seed,
-      body.get_integer(
+      get_unless_unset(
+          body,
           "seed",
           std::numeric_limits<int64_t>::min(),
           std::numeric_limits<int64_t>::max()));

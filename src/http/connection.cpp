@@ -37,6 +37,7 @@ constexpr size_t kAheadBytes = size_t{256} << 10;
 // A refused client may still be sending: closing at once would reset the
 // connection and take the reply with it.
 constexpr auto kLingerTime = std::chrono::seconds(2);
+constexpr int kClientLeft = 499; // as logged; it got no whole answer
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 Status server_stopping() {
@@ -98,14 +99,11 @@ asio::awaitable<void> Connection::run() {
       failure = error.what();
     }
     if (!failure.empty()) {
-      log_error("request " + request_.id + ": " + failure);
+      Reply reply = failure_reply(Status::internal(failure), request_.id);
       more = false;
       abandon();
       co_await stop_watch();
       if (!responding_) {
-        Reply reply = failure_reply(
-            Status::internal("internal error, request " + request_.id),
-            request_.id);
         format_.keep_alive = false;
         co_await send(reply);
       }
@@ -259,6 +257,9 @@ asio::awaitable<bool> Connection::write_out() {
   const auto bytes = asio::buffer(out_);
   co_await asio::async_write(stream_, bytes, token);
   out_.clear();
+  if (error) {
+    status_ = kClientLeft;
+  }
   co_return !error;
 }
 
@@ -342,7 +343,7 @@ asio::awaitable<bool> Connection::stream_answer(AnswerWriter& writer) {
     going = co_await write_out();
   }
   if (generation_) {
-    status_ = 499;
+    status_ = kClientLeft;
   }
   log_request();
   co_return going&& format_.keep_alive && !stopping_;
@@ -357,8 +358,9 @@ bool Connection::append_end(AnswerWriter& writer, const GenerationEnd& end) {
     out_ += stream_piece(writer.end(end), format_);
   } else {
     const Status failure = end.status.is_ok() ? server_stopping() : end.status;
-    status_ = failure_reply(failure, request_.id).status;
-    out_ += stream_piece(failure_event(failure), format_);
+    status_ = http_status(failure);
+    const Status told = told_to_client(failure, request_.id);
+    out_ += stream_piece(failure_event(told), format_);
   }
   out_ += stream_tail(format_);
   return complete;
@@ -377,7 +379,7 @@ asio::awaitable<bool> Connection::whole_answer(AnswerWriter& writer) {
     there = co_await wait_for_batch();
   }
   if (!there) {
-    status_ = 499;
+    status_ = kClientLeft;
     log_request();
     co_return false;
   }

@@ -1,5 +1,5 @@
 // Clients that are broken, slow, greedy or gone: each hurts itself alone.
-#include "http/server_fixture.h"
+#include "http/testing/server_fixture.h"
 
 namespace ingle {
 namespace {

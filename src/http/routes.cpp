@@ -104,7 +104,7 @@ Reply not_allowed(std::string_view method, std::string_view path) {
   reply.status = 405;
   reply.body =
       error_body(Status::invalid_request(
-                     std::string(path) + " takes " + std::string(method))
+                     quote_text(path) + " takes " + std::string(method))
                      .with_reason("method_not_allowed"));
   reply.headers.emplace_back("Allow", method);
   return reply;
@@ -112,14 +112,21 @@ Reply not_allowed(std::string_view method, std::string_view path) {
 
 } // namespace
 
+Status told_to_client(const Status& status, std::string_view request_id) {
+  if (http_status(status) != 500) {
+    return status;
+  }
+  const std::string request = "request " + std::string(request_id);
+  log_error(request + ": " + status.message());
+  return Status::internal("internal error, " + request);
+}
+
 Reply failure_reply(const Status& status, std::string_view request_id) {
   Reply reply;
   reply.status = http_status(status);
-  reply.body = error_body(status);
+  reply.body = error_body(told_to_client(status, request_id));
   if (status.code() == StatusCode::kOverloaded) {
     reply.headers.emplace_back("Retry-After", "1");
-  } else if (reply.status >= 500) {
-    log_error("request " + std::string(request_id) + ": " + status.message());
   }
   return reply;
 }

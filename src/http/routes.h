@@ -41,8 +41,12 @@ class Routes {
   std::string version_;
 };
 
-// The reply for a failure, with the headers that go with it; failures that are
-// ours (5xx) are logged with the request's id.
+// What a client is told of a failure. One that is ours (500) is logged with the
+// request's id, and the client gets "internal error, request <id>" alone.
+Status told_to_client(const Status& status, std::string_view request_id);
+
+// The reply for a failure, as told_to_client(), with the headers that go with
+// it.
 Reply failure_reply(const Status& status, std::string_view request_id);
 
 // A path as a log line may hold it: without the query, and not too long.

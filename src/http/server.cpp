@@ -31,7 +31,8 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using tcp = asio::ip::tcp;
 
-// After an accept that failed (no descriptors left): long enough not to spin.
+// After an accept that failed (no descriptors or no memory left): long enough
+// not to spin.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 std::string to_text(const tcp::endpoint& endpoint) {
@@ -108,7 +109,11 @@ class Server::Impl {
         context_{routes_, generator, clock, options_.limits},
         work_(asio::make_work_guard(io_)),
         acceptor_(asio::make_strand(io_)) {}
+  ~Impl() {
+    stop();
+  }
 
+  // Throws what Asio and std::thread do; destroy the server then.
   Status start();
   void stop();
   uint16_t port() const {
@@ -117,6 +122,7 @@ class Server::Impl {
 
  private:
   asio::awaitable<void> accept_clients();
+  asio::awaitable<void> accept_one();
   void admit(tcp::socket socket);
   void forget(const Connection* connection);
   std::vector<std::shared_ptr<Connection>> live_connections();
@@ -152,21 +158,29 @@ Status Server::Impl::start() {
 
 asio::awaitable<void> Server::Impl::accept_clients() {
   asio::steady_timer pause(acceptor_.get_executor());
-  error_code error;
-  auto token = asio::redirect_error(asio::use_awaitable, error);
+  error_code ignored;
+  auto token = asio::redirect_error(asio::use_awaitable, ignored);
   while (!stopping_) {
-    tcp::socket socket(asio::make_strand(io_));
-    co_await acceptor_.async_accept(socket, token);
-    if (stopping_) {
-      break;
+    std::string failure;
+    try {
+      co_await accept_one();
+    } catch (const std::exception& error) {
+      failure = error.what();
     }
-    if (!error) {
-      admit(std::move(socket));
+    if (failure.empty() || stopping_) {
       continue;
     }
-    log_warning("a connection was not accepted: " + error.message());
+    log_warning("a connection was not accepted: " + failure);
     pause.expires_after(kAcceptPause);
     co_await pause.async_wait(token);
+  }
+}
+
+asio::awaitable<void> Server::Impl::accept_one() {
+  tcp::socket socket(asio::make_strand(io_));
+  co_await acceptor_.async_accept(socket, asio::use_awaitable);
+  if (!stopping_) {
+    admit(std::move(socket));
   }
 }
 
@@ -184,10 +198,15 @@ void Server::Impl::admit(tcp::socket socket) {
     }
     connections_.emplace(connection.get(), connection);
   }
-  asio::co_spawn(
-      executor, connection->run(), [this, connection](std::exception_ptr) {
-        forget(connection.get());
-      });
+  try {
+    asio::co_spawn(
+        executor, connection->run(), [this, connection](std::exception_ptr) {
+          forget(connection.get());
+        });
+  } catch (...) {
+    forget(connection.get());
+    throw;
+  }
   if (stopping_) {
     connection->stop(); // stop() may not have seen it
   }
@@ -251,9 +270,14 @@ Server::~Server() {
 
 Result<std::unique_ptr<Server>>
 Server::start(ServerOptions options, Generator& generator, const Clock& clock) {
-  auto impl = std::make_unique<Impl>(std::move(options), generator, clock);
-  INGLE_RETURN_IF_ERROR(impl->start());
-  return std::unique_ptr<Server>(new Server(std::move(impl)));
+  try {
+    auto impl = std::make_unique<Impl>(std::move(options), generator, clock);
+    INGLE_RETURN_IF_ERROR(impl->start());
+    return std::unique_ptr<Server>(new Server(std::move(impl)));
+  } catch (const std::exception& error) {
+    return Status::io(
+        std::string("the server could not be started: ") + error.what());
+  }
 }
 
 uint16_t Server::port() const {

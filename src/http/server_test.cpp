@@ -1,13 +1,38 @@
 // What well-behaved clients see.
 #include "http/server.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <thread>
 
-#include "http/server_fixture.h"
+#include "http/testing/server_fixture.h"
 
 namespace ingle {
 namespace {
+
+// No file or socket can be opened while one lives.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit none = before_;
+    none.rlim_cur = 0;
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() {
+    ::setrlimit(RLIMIT_NOFILE, &before_);
+  }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_;
+};
 
 class ServerTest : public ServerFixture {
  protected:
@@ -165,18 +190,31 @@ TEST_F(ServerTest, completions_prompt_validation) {
   EXPECT_EQ(good.status, 200);
   EXPECT_NE(good.body.find(R"("text":"Paris")"), std::string::npos);
   EXPECT_EQ(generator_.last_request().max_tokens, 512);
-  for (const char* bad :
-       {R"({})",
-        R"({"prompt":null})",
-        R"({"prompt":""})",
-        R"({"prompt":7})",
-        R"({"prompt":[]})",
-        R"({"prompt":[1,2]})",
-        R"({"prompt":["a"]})",
-        R"({"prompt":{"text":"a"}})"}) {
+  const std::vector<TokenId> text = generator_.last_request().prompt;
+  EXPECT_EQ(ask(post("/v1/completions", R"({"prompt":["abc"]})")).status, 200);
+  EXPECT_EQ(generator_.last_request().prompt, text);
+  EXPECT_EQ(ask(post("/v1/completions", R"({"prompt":[7,0,7]})")).status, 200);
+  EXPECT_EQ(generator_.last_request().prompt, (std::vector<TokenId>{7, 0, 7}));
+  for (const auto& [bad, path] :
+       std::vector<std::pair<std::string, std::string>>{
+           {R"({})", "prompt"},
+           {R"({"prompt":null})", "prompt"},
+           {R"({"prompt":""})", "prompt"},
+           {R"({"prompt":7})", "prompt"},
+           {R"({"prompt":{"text":"a"}})", "prompt"},
+           {R"({"prompt":[]})", "prompt"},
+           {R"({"prompt":["a","b"]})", "prompt"},
+           {R"({"prompt":[""]})", "prompt[0]"},
+           {R"({"prompt":[1,-1]})", "prompt[1]"},
+           {R"({"prompt":[1,2.0]})", "prompt[1]"},
+           {R"({"prompt":[1,"a"]})", "prompt[1]"},
+           {R"({"prompt":[2147483648]})", "prompt[0]"},
+           {R"({"prompt":[[1]]})", "prompt[0]"}}) {
     const TestResponse response = ask(post("/v1/completions", bad));
     EXPECT_EQ(response.status, 400) << bad;
-    EXPECT_NE(response.body.find(R"("param":"prompt")"), std::string::npos);
+    EXPECT_NE(
+        response.body.find(R"("param":")" + path + "\""), std::string::npos)
+        << bad << " " << response.body;
   }
   expect_still_serving();
 }
@@ -224,20 +262,35 @@ TEST_F(ServerTest, stream_error_event_then_close) {
   EXPECT_EQ(response.status, 200);
   EXPECT_TRUE(response.complete);
   EXPECT_TRUE(response.body.ends_with(
-      "data: {\"error\":{\"message\":\"the step failed\",\"type\":"
-      "\"server_error\",\"param\":null,\"code\":null}}\n\n"));
+      "data: {\"error\":{\"message\":\"internal error, request " +
+      response.headers.at("x-request-id") +
+      "\",\"type\":\"server_error\",\"param\":null,\"code\":null}}\n\n"));
+  EXPECT_EQ(response.body.find("the step failed"), std::string::npos);
   EXPECT_EQ(response.body.find("[DONE]"), std::string::npos);
   EXPECT_TRUE(client.at_end());
   expect_still_serving();
 }
 
-TEST_F(ServerTest, FailedGenerationIs500) {
+TEST_F(ServerTest, FailedGenerationIs500AndItsCauseIsOnlyLogged) {
   FakeScript script;
   script.end.status = Status::internal("the step failed");
   generator_.set_script(script);
-  const TestResponse response = ask(post("/v1/chat/completions", chat_body()));
-  EXPECT_EQ(response.status, 500);
-  EXPECT_NE(response.body.find("the step failed"), std::string::npos);
+  for (const char* fields : {"", R"(,"stream":true)"}) {
+    testing::internal::CaptureStderr();
+    set_log_level(LogLevel::kError);
+    const TestResponse response =
+        ask(post("/v1/chat/completions", chat_body(fields)));
+    set_log_level(LogLevel::kOff);
+    const std::string log = testing::internal::GetCapturedStderr();
+    const std::string request =
+        "request " + response.headers.at("x-request-id");
+    EXPECT_EQ(response.status, *fields == '\0' ? 500 : 200);
+    EXPECT_NE(
+        response.body.find("\"internal error, " + request), std::string::npos);
+    EXPECT_EQ(response.body.find("the step failed"), std::string::npos);
+    EXPECT_NE(log.find(request + ": the step failed\n"), std::string::npos)
+        << log;
+  }
   expect_still_serving();
 }
 
@@ -291,6 +344,24 @@ TEST_F(ServerTest, OneLogLineWithoutThePrompt) {
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
 }
 
+TEST_F(ServerTest, ClientThatLeavesDuringTheLastWriteIsLoggedAs499) {
+  FakeScript script;
+  script.pieces.assign(1000, std::string(10000, 'x'));
+  generator_.set_script(script);
+  testing::internal::CaptureStderr();
+  set_log_level(LogLevel::kInfo);
+  {
+    TestClient client(port(), /*receive_buffer=*/4096);
+    client.send(post("/v1/chat/completions", chat_body()));
+    client.read_until("HTTP/1.1 200 ");
+  }
+  server_->stop();
+  set_log_level(LogLevel::kOff);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("POST /v1/chat/completions 499 "), std::string::npos)
+      << log;
+}
+
 TEST_F(ServerTest, UnknownPathIs404) {
   for (const char* path : {"/", "/v2", "/v1/", "/health/", "/v1/models/"}) {
     const TestResponse response = ask(get(path));
@@ -299,6 +370,13 @@ TEST_F(ServerTest, UnknownPathIs404) {
         response.body.find(R"({"error":{"message":"not found")"),
         std::string::npos);
   }
+}
+
+TEST_F(ServerTest, LongPathIsCutInMessages) {
+  const TestResponse response =
+      ask(post("/v1/models/" + std::string(5000, 'x'), "{}"));
+  EXPECT_EQ(response.status, 405);
+  EXPECT_LT(response.body.size(), 300u);
 }
 
 TEST_F(ServerTest, WrongMethodIs405AndSaysWhichIsRight) {
@@ -385,6 +463,41 @@ TEST(Server, PortInUseIsAClearMessage) {
       "127.0.0.1:" + std::to_string(options.port) +
           " is in use by another program: stop it or choose another with "
           "--port");
+}
+
+TEST(Server, StartWithoutDescriptorsIsAStatus) {
+  FakeGenerator generator;
+  StoppedClock clock;
+  ServerOptions options;
+  options.port = 0;
+  StatusCode code;
+  {
+    const NoDescriptors none;
+    code = Server::start(options, generator, clock).status().code();
+  }
+  EXPECT_EQ(code, StatusCode::kIo);
+}
+
+TEST_F(ServerTest, AcceptingGoesOnAfterItFailed) {
+  const UniqueFd early(::socket(AF_INET, SOCK_STREAM, 0));
+  ASSERT_GE(early.get(), 0);
+  testing::internal::CaptureStderr();
+  set_log_level(LogLevel::kWarning);
+  {
+    const NoDescriptors none;
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port());
+    const auto* const to = reinterpret_cast<const sockaddr*>(&address);
+    ASSERT_EQ(::connect(early.get(), to, sizeof(address)), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  set_log_level(LogLevel::kOff);
+  EXPECT_NE(
+      testing::internal::GetCapturedStderr().find("was not accepted"),
+      std::string::npos);
+  expect_still_serving();
 }
 
 TEST(Server, OnlyLoopbackIsServed) {

@@ -1,5 +1,5 @@
 // stop(), at awkward moments.
-#include "http/server_fixture.h"
+#include "http/testing/server_fixture.h"
 
 namespace ingle {
 namespace {

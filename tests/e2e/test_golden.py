@@ -8,10 +8,15 @@ import ingle_process
 
 GOLDEN = ingle_process.ROOT / "tests" / "data" / "smollm2_greedy.json"
 CASES = json.loads(GOLDEN.read_text())["cases"]
-TOLERANCE = 1e-3  # of a log-probability, f32
+# Of a log-probability, f32. The logits of all cases are held against the golden
+# in tests/real; here, that the command gives what the model computes.
+TOLERANCE = 1e-3
+THROUGH_THE_COMMAND = [CASES[0], CASES[-1]]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@pytest.mark.parametrize(
+    "case", THROUGH_THE_COMMAND, ids=lambda case: case["name"]
+)
 def test_smollm2_greedy_matches_golden(model, case):
     out = ingle_process.generate(
         model,
@@ -34,7 +39,7 @@ def test_smollm2_greedy_matches_golden(model, case):
 
 
 def answer(server, path, body):
-    body |= {"temperature": 0, "max_tokens": 64}
+    body |= {"temperature": 0, "max_tokens": 24}
     with server.post(path, body) as response:
         return json.load(response)
 

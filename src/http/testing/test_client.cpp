@@ -1,4 +1,4 @@
-#include "http/test_client.h"
+#include "http/testing/test_client.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

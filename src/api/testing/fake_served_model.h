@@ -11,10 +11,15 @@
 
 namespace ingle {
 
-// One token per byte; "<s>" is one token too (kBos), which it puts in front.
+// One token per byte; "<s>" and "</s>" are one token too (kBos, kEos). It puts
+// kBos in front, and kEos at the end if it is told to.
 class FakeTokenizer final : public Tokenizer {
  public:
   static constexpr TokenId kBos = 256;
+  static constexpr TokenId kEos = 257;
+
+  explicit FakeTokenizer(bool appends_eos = false)
+      : appends_eos_(appends_eos) {}
 
   Result<std::vector<TokenId>> encode(
       std::string_view text,
@@ -24,9 +29,19 @@ class FakeTokenizer final : public Tokenizer {
       ids.push_back(kBos);
     }
     while (!text.empty()) {
-      const bool bos = text.starts_with("<s>");
-      ids.push_back(bos ? kBos : static_cast<unsigned char>(text.front()));
-      text.remove_prefix(bos ? 3 : 1);
+      if (text.starts_with("<s>")) {
+        ids.push_back(kBos);
+        text.remove_prefix(3);
+      } else if (text.starts_with("</s>")) {
+        ids.push_back(kEos);
+        text.remove_prefix(4);
+      } else {
+        ids.push_back(static_cast<unsigned char>(text.front()));
+        text.remove_prefix(1);
+      }
+    }
+    if (add_special_tokens && appends_eos_) {
+      ids.push_back(kEos);
     }
     return ids;
   }
@@ -39,14 +54,23 @@ class FakeTokenizer final : public Tokenizer {
     return text;
   }
   std::optional<std::string> id_to_token(TokenId id) const override {
-    return id == kBos ? "<s>" : std::string(1, static_cast<char>(id));
+    if (id == kBos || id == kEos) {
+      return id == kBos ? "<s>" : "</s>";
+    }
+    return std::string(1, static_cast<char>(id));
   }
   std::optional<TokenId> token_to_id(std::string_view token) const override {
-    return token == "<s>" ? std::optional(kBos) : std::nullopt;
+    if (token == "<s>" || token == "</s>") {
+      return token == "<s>" ? kBos : kEos;
+    }
+    return std::nullopt;
   }
   TokenId vocab_size() const override {
-    return kBos + 1;
+    return kEos + 1;
   }
+
+ private:
+  bool appends_eos_;
 };
 
 // Renders `text`, or fails, and remembers what it was given.
@@ -76,7 +100,7 @@ inline ServedModel make_fake_model() {
   model.name = "tiny";
   model.created = std::chrono::seconds(1700000000);
   model.context_length = 4096;
-  model.vocab_size = FakeTokenizer::kBos + 1;
+  model.vocab_size = FakeTokenizer::kEos + 1;
   model.tokenizer = std::make_shared<FakeTokenizer>();
   model.chat_template =
       std::make_shared<FakeChatTemplate>(std::string("<s>hello"));

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "base/log.h"
-#include "http/fake_generator.h"
 #include "http/server.h"
-#include "http/test_client.h"
+#include "http/testing/fake_generator.h"
+#include "http/testing/test_client.h"
 
 namespace ingle {
 

@@ -1,9 +1,9 @@
-#include "http/fake_generator.h"
+#include "http/testing/fake_generator.h"
 
 #include <stdexcept>
 #include <utility>
 
-#include "api/fake_served_model.h"
+#include "api/testing/fake_served_model.h"
 
 namespace ingle {
 namespace {
