@@ -56,6 +56,15 @@ Finding device() {
       "device", mx::default_device() == mx::Device::gpu ? "gpu" : "cpu", ""};
 }
 
+#if !defined(__APPLE__)
+// The kernels that OpenBLAS picked for this processor; "" where it isn't there.
+std::string openblas_core() {
+  using CoreName = char* (*)();
+  void* symbol = dlsym(RTLD_DEFAULT, "openblas_get_corename");
+  return symbol ? reinterpret_cast<CoreName>(symbol)() : "";
+}
+#endif
+
 // The library that matrix products on a CPU end up in.
 Finding blas() {
 #if defined(__APPLE__)
@@ -67,13 +76,23 @@ Finding blas() {
     return {"blas", "none", "reinstall: scripts/setup brings OpenBLAS"};
   }
   const std::string library = base_name(info.dli_fname);
-  const bool is_open = library.find("openblas") != std::string::npos;
+  const std::string core = openblas_core();
+  if (core.empty()) {
+    return {
+        "blas",
+        library,
+        "not OpenBLAS, matrix products will be 10 times slower: install "
+        "libopenblas and run scripts/setup"};
+  }
+  const bool knows_processor = core != "PRESCOTT" && core != "Prescott";
   return {
       "blas",
-      library,
-      is_open ? ""
-              : "not OpenBLAS, matrix products will be 10 times slower: "
-                "install libopenblas and run scripts/setup"};
+      library + " with kernels for " + core,
+      knows_processor
+          ? ""
+          : "OpenBLAS does not know this processor; if it has AVX-512, "
+            "OPENBLAS_CORETYPE=SkylakeX in the environment is quicker, else "
+            "Haswell"};
 #endif
 }
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "import/dequantize.h"
-#include "import/gguf_builder.h"
+#include "import/testing/gguf_builder.h"
 
 namespace ingle {
 namespace {

@@ -448,6 +448,12 @@ Result<std::vector<T>> GgufFile::get_list(const std::string& key) const {
   }
 }
 
+bool GgufFile::is_list(const std::string& key) const {
+  const auto entry = metadata_.find(key);
+  return entry != metadata_.end() &&
+      std::holds_alternative<GgufArray>(entry->second);
+}
+
 template Result<uint64_t> GgufFile::get(const std::string&) const;
 template Result<float> GgufFile::get(const std::string&) const;
 template Result<bool> GgufFile::get(const std::string&) const;

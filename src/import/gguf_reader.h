@@ -84,6 +84,9 @@ class GgufFile {
   template <typename T>
   Result<std::vector<T>> get_list(const std::string& key) const;
 
+  // True iff `key` is there and has an array.
+  bool is_list(const std::string& key) const;
+
   // In the order of the file; names are unique.
   const std::vector<GgufTensor>& tensors() const {
     return tensors_;

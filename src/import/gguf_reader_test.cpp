@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "import/gguf_builder.h"
+#include "import/testing/gguf_builder.h"
 
 namespace ingle {
 namespace {

@@ -11,6 +11,8 @@
 #include "import/model_plan.h"
 #include "import/tokenizer_rebuild.h"
 #include "import/weights_import.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
 #include "weights/tensor.h"
 
 namespace ingle {
@@ -118,6 +120,33 @@ std::vector<TextFile> text_files(
         {"chat_template.jinja", std::move(tokenizer.chat_template)});
   }
   return files;
+}
+
+// The tokenizer and the template as a server loads them. `origin` names the
+// GGUF file.
+Status check_text(
+    const RebuiltTokenizer& tokenizer,
+    const std::string& origin) {
+  INGLE_RETURN_IF_ERROR(
+      Tokenizer::from_json(tokenizer.tokenizer_json, origin).status());
+  if (tokenizer.chat_template.empty()) {
+    return Status::ok();
+  }
+  return ChatTemplate::compile(
+             tokenizer.chat_template,
+             origin + ": its chat template",
+             SystemClock())
+      .status();
+}
+
+// A file of a model in parts has a share of the tensors only.
+Status refuse_parts(const GgufFile& file) {
+  INGLE_ASSIGN_OR_RETURN(const auto parts, file.find<uint64_t>("split.count"));
+  return parts.value_or(1) <= 1
+      ? Status::ok()
+      : Status::unsupported(
+            file.origin() + ": is one of " + std::to_string(*parts) +
+            " parts of a model; merge the parts first with gguf-split --merge");
 }
 
 Status check_space(FileSystem& fs, const std::string& parent, uint64_t needed) {
@@ -230,8 +259,10 @@ Result<ImportReport> import_gguf(
   INGLE_ASSIGN_OR_RETURN(const auto mapping, fs.map(gguf_path));
   INGLE_ASSIGN_OR_RETURN(
       const auto file, GgufFile::parse(mapping->bytes(), gguf_path));
+  INGLE_RETURN_IF_ERROR(refuse_parts(file));
   INGLE_ASSIGN_OR_RETURN(const auto plan, plan_model(file));
   INGLE_ASSIGN_OR_RETURN(auto tokenizer, rebuild_tokenizer(file));
+  INGLE_RETURN_IF_ERROR(check_text(tokenizer, gguf_path));
   const WeightsImport weights(plan);
   const std::vector<TextFile> files =
       text_files(plan.config, weights.quantization(), std::move(tokenizer));

@@ -48,15 +48,17 @@ using ImportProgress = std::function<void(uint64_t done, uint64_t total)>;
 
 // Writes `folder` (config.json, model.safetensors, tokenizer.json,
 // tokenizer_config.json, generation_config.json and, where the file has one,
-// chat_template.jinja). Everything is checked before anything is written; the
-// files go to a temporary folder beside `folder`, which is renamed when it is
-// whole and durable.
+// chat_template.jinja). Before anything is written, all metadata is checked and
+// the tokenizer and the template are loaded as a server would; that the scales
+// are finite is checked while they are converted. The files go to a temporary
+// folder beside `folder`, which is renamed when it is whole and durable.
 //
 // Threads: calls `progress`, which may be empty, on the calling thread.
 // Errors:  kInvalidRequest (`folder` exists and is not empty), kNotFound,
-//          kUnsupported (architecture, tensor type, tokenizer), kCorruption,
-//          kNoSpace, kIo. After an error neither `folder` nor the temporary
-//          one is there.
+//          kUnsupported (architecture, tensor type, tokenizer, a model in
+//          parts), kCorruption (a tokenizer or template that does not load,
+//          too), kNoSpace, kIo. After an error neither `folder` nor the
+//          temporary one is there.
 // Crash:   `folder` is absent or whole. A temporary folder that was left is
 //          removed by the next import to the same place; so two at once to one
 //          place end with at least one failing.

@@ -14,8 +14,8 @@
 #include "base/file_system_faulty.h"
 #include "import/affine.h"
 #include "import/dequantize.h"
-#include "import/gguf_builder.h"
 #include "import/model_plan.h"
+#include "import/testing/gguf_builder.h"
 #include "weights/safetensors_reader.h"
 
 namespace ingle {
@@ -284,6 +284,7 @@ TEST_F(ImportTest, KeysThatCannotBe) {
   EXPECT_THAT(with("llama.block_count", 0u), HasSubstr("block_count' is 0"));
   EXPECT_THAT(
       with("llama.block_count", UINT32_MAX), HasSubstr("block_count' is"));
+  EXPECT_THAT(with("llama.block_count", 4097u), HasSubstr("count' is 4097"));
   EXPECT_THAT(
       with("llama.block_count", 2u), HasSubstr("'blk.1.attn_norm.weight'"));
   EXPECT_THAT(with("llama.block_count", 1.0f), HasSubstr("wrong type"));
@@ -297,6 +298,40 @@ TEST_F(ImportTest, KeysThatCannotBe) {
   EXPECT_THAT(
       with("llama.attention.layer_norm_rms_epsilon", std::nanf("")),
       HasSubstr("out of range"));
+}
+
+TEST_F(ImportTest, SizesThatDifferByLayerAreRefused) {
+  for (const char* key :
+       {"llama.attention.head_count",
+        "llama.attention.head_count_kv",
+        "llama.feed_forward_length"}) {
+    GgufBuilder builder = tiny_llama(GgmlType::kQ4_0, 32);
+    builder.set(key, std::vector<int32_t>{4});
+    EXPECT_EQ(
+        problem(builder),
+        "/in/model.gguf: metadata key '" + std::string(key) +
+            "' differs from layer to layer, which ingle does not support");
+  }
+}
+
+TEST_F(ImportTest, PartsOfAModelAreRefused) {
+  GgufBuilder builder = tiny_llama(GgmlType::kQ4_0, 32);
+  builder.set("split.count", 1u);
+  EXPECT_TRUE(import(builder).is_ok());
+  ASSERT_TRUE(fs_->remove("/out/model").is_ok());
+  builder.set("split.count", 3u);
+  EXPECT_EQ(
+      problem(builder),
+      "/in/model.gguf: is one of 3 parts of a model; merge the parts first "
+      "with gguf-split --merge");
+}
+
+TEST_F(ImportTest, TemplateThatDoesNotCompileIsRefused) {
+  GgufBuilder builder = tiny_llama(GgmlType::kQ4_0, 32);
+  builder.set("tokenizer.chat_template", "a\n{% if x %}");
+  EXPECT_THAT(
+      problem(builder),
+      HasSubstr("/in/model.gguf: its chat template: line 2: syntax error"));
 }
 
 TEST_F(ImportTest, MissingAndUnknownTensorsAreNamed) {

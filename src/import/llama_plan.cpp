@@ -13,6 +13,7 @@ namespace ingle {
 namespace {
 
 constexpr uint64_t kMaxSize = INT32_MAX; // of anything config.json counts
+constexpr int64_t kMaxLayers = 4096; // ten times the deepest models
 
 struct LlamaSizes {
   int64_t layers = 0;
@@ -110,6 +111,7 @@ class LlamaPlanner {
 
   Result<ModelPlan> plan() {
     INGLE_RETURN_IF_ERROR(refuse_experts());
+    INGLE_RETURN_IF_ERROR(refuse_sizes_by_layer());
     INGLE_RETURN_IF_ERROR(read_sizes());
     INGLE_RETURN_IF_ERROR(add_tensors());
     INGLE_RETURN_IF_ERROR(write_config());
@@ -136,6 +138,21 @@ class LlamaPlanner {
               "'llama'");
   }
 
+  // A list has one value for each layer.
+  Status refuse_sizes_by_layer() const {
+    for (const char* key :
+         {"llama.attention.head_count",
+          "llama.attention.head_count_kv",
+          "llama.feed_forward_length"}) {
+      if (file_.is_list(key)) {
+        return unsupported(
+            "metadata key " + quote_name(key) +
+            " differs from layer to layer, which ingle does not support");
+      }
+    }
+    return Status::ok();
+  }
+
   Result<std::optional<int64_t>> find_size(const std::string& key) const {
     INGLE_ASSIGN_OR_RETURN(const auto value, file_.find<uint64_t>(key));
     if (!value) {
@@ -159,6 +176,11 @@ class LlamaPlanner {
 
   Status read_sizes() {
     INGLE_RETURN_IF_ERROR(read_size("llama.block_count", sizes_.layers));
+    if (sizes_.layers > kMaxLayers) {
+      return corruption(
+          "metadata key 'llama.block_count' is " +
+          std::to_string(sizes_.layers));
+    }
     INGLE_RETURN_IF_ERROR(read_size("llama.embedding_length", sizes_.hidden));
     INGLE_RETURN_IF_ERROR(read_size("llama.feed_forward_length", sizes_.mlp));
     INGLE_RETURN_IF_ERROR(

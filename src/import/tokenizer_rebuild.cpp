@@ -1,6 +1,7 @@
 #include "import/tokenizer_rebuild.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_set>
 
 #include <nlohmann/json.hpp>
@@ -28,6 +29,18 @@ enum class TokenKind : int32_t {
   kUnused = 5,
   kByte = 6,
 };
+
+// What control tokens that end a turn are called by the models that have them.
+// Files whose metadata names only the end of a text still have them.
+constexpr std::array<std::string_view, 8> kEndOfTurnTexts = {
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<end_of_utterance>",
+    "<|end_of_turn|>",
+    "<EOT>"};
 
 std::string dump(const ordered_json& json, int indent = -1) {
   // All text was checked to be UTF-8, so that nothing is replaced.
@@ -118,11 +131,24 @@ class TokenizerRebuilder {
     INGLE_ASSIGN_OR_RETURN(padding_, find_id("padding_token_id"));
     for (const char* name : {"eos_token_id", "eot_token_id", "eom_token_id"}) {
       INGLE_ASSIGN_OR_RETURN(const auto id, find_id(name));
-      if (id && std::count(result_.eos.begin(), result_.eos.end(), *id) == 0) {
-        result_.eos.push_back(*id);
+      if (id) {
+        add_end(*id);
+      }
+    }
+    for (size_t id = 0; id < tokens_.size(); ++id) {
+      if (is_kind(id, TokenKind::kControl) &&
+          std::count(
+              kEndOfTurnTexts.begin(), kEndOfTurnTexts.end(), tokens_[id])) {
+        add_end(static_cast<int64_t>(id));
       }
     }
     return Status::ok();
+  }
+
+  void add_end(int64_t id) {
+    if (std::count(result_.eos.begin(), result_.eos.end(), id) == 0) {
+      result_.eos.push_back(id);
+    }
   }
 
   Result<ordered_json> byte_level_parts() {
@@ -201,6 +227,11 @@ class TokenizerRebuilder {
     }
     std::vector<Piece> pieces(tokens_.size());
     for (size_t id = 0; id < tokens_.size(); ++id) {
+      if (tokens_[id].size() > kMaxPieceBytes) {
+        return unsupported(
+            "token " + std::to_string(id) + " is longer than " +
+            std::to_string(kMaxPieceBytes) + " bytes");
+      }
       pieces[id].text = tokens_[id];
       // NaN has no place in an order.
       pieces[id].score = scores[id] == scores[id] ? scores[id] : 0.0f;
@@ -368,7 +399,6 @@ class TokenizerRebuilder {
       if (!is_utf8(*chat_template)) {
         return corruption("its chat template is not UTF-8");
       }
-      config["chat_template"] = *chat_template;
       result_.chat_template = *chat_template;
     }
     result_.tokenizer_config_json = dump(config, 2) + "\n";

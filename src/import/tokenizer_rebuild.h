@@ -21,7 +21,8 @@ struct RebuiltTokenizer {
 
 // Byte-level BPE (tokenizer.ggml.model "gpt2") and SentencePiece-style BPE
 // with byte fallback ("llama").
-// Errors: kUnsupported (another kind of tokenizer or pre-tokenizer, by name),
+// Errors: kUnsupported (another kind of tokenizer or pre-tokenizer, by name;
+// a SentencePiece token that is longer than kMaxPieceBytes),
 // kCorruption (missing keys, lists of different lengths, ids out of range,
 // text that is not UTF-8, a token that stands twice).
 Result<RebuiltTokenizer> rebuild_tokenizer(const GgufFile& file);

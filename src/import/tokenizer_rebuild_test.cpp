@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "import/gguf_builder.h"
 #include "import/piece_merges.h"
 #include "import/pre_tokenizers.h"
+#include "import/testing/gguf_builder.h"
 #include "import/utf8.h"
 
 namespace ingle {
@@ -101,7 +101,7 @@ TEST(TokenizerRebuild, ByteLevel) {
   EXPECT_EQ(rebuilt.config["unk_token"], nullptr);
   EXPECT_EQ(rebuilt.config["add_bos_token"], false);
   EXPECT_EQ(rebuilt.config["model_max_length"], 128);
-  EXPECT_EQ(rebuilt.config["chat_template"], "{{ messages }}");
+  EXPECT_FALSE(rebuilt.config.contains("chat_template"));
   EXPECT_EQ(rebuilt.files.chat_template, "{{ messages }}");
 }
 
@@ -151,6 +151,46 @@ TEST(TokenizerRebuild, EveryTokenThatEndsAGenerationCounts) {
   EXPECT_EQ(rebuild(builder).files.eos, (std::vector<int64_t>{2, 10}));
   builder.set("tokenizer.ggml.eot_token_id", 2u);
   EXPECT_EQ(rebuild(builder).files.eos, (std::vector<int64_t>{2}));
+}
+
+TEST(TokenizerRebuild, ControlTokensThatEndATurnAreKnownByTheirText) {
+  for (const char* text : {"<|eot_id|>", "<|im_end|>", "<end_of_turn>"}) {
+    GgufBuilder builder = byte_level();
+    builder.set(
+        "tokenizer.ggml.tokens",
+        std::vector<std::string>{"</s>", "a", "b", "ab", text});
+    EXPECT_EQ(rebuild(builder).files.eos, (std::vector<int64_t>{0}));
+    builder.set(
+        "tokenizer.ggml.token_type", std::vector<int32_t>{3, 1, 1, 1, 3});
+    EXPECT_EQ(rebuild(builder).files.eos, (std::vector<int64_t>{0, 4}));
+    builder.set("tokenizer.ggml.eos_token_id", 4u);
+    EXPECT_EQ(rebuild(builder).files.eos, (std::vector<int64_t>{4}));
+  }
+}
+
+TEST(TokenizerRebuild, PiecesThatAreTooLongAreRefused) {
+  GgufBuilder builder = sentence_piece();
+  const auto with_piece = [&](size_t length) {
+    builder.set(
+        "tokenizer.ggml.tokens",
+        std::vector<std::string>{
+            "<unk>",
+            "<s>",
+            "</s>",
+            "<0x0A>",
+            std::string(length, 'x'),
+            "a",
+            "b",
+            "ab",
+            "c",
+            "d",
+            "<tool>"});
+  };
+  with_piece(1024);
+  EXPECT_TRUE(rebuild(builder).status.is_ok());
+  with_piece(1025);
+  EXPECT_THAT(problem(builder), HasSubstr("token 4 is longer than 1024 bytes"));
+  EXPECT_EQ(rebuild(builder).status.code(), StatusCode::kUnsupported);
 }
 
 TEST(TokenizerRebuild, UnknownKindsAreNamed) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <unordered_map>
 
 #include "import/dequantize.h"
 #include "weights/safetensors_writer.h"
@@ -114,19 +115,27 @@ nlohmann::ordered_json WeightsImport::quantization() const {
       })->first;
   nlohmann::ordered_json entry = {
       {"group_size", kAffineGroup}, {"bits", commonest}, {"mode", "affine"}};
+  // Modules are unique; the object's own insertion would look through all.
+  auto& fields = entry.get_ref<nlohmann::ordered_json::object_t&>();
   for (const TensorPlan& tensor : plan_.tensors) {
     const auto form = form_of(tensor);
     if (form && form->bits != commonest) {
-      entry[tensor.module] = {
-          {"group_size", kAffineGroup}, {"bits", form->bits}};
+      fields.Container::emplace_back(
+          tensor.module,
+          nlohmann::ordered_json{
+              {"group_size", kAffineGroup}, {"bits", form->bits}});
     } else if (!form && tensor.is_matrix) {
-      entry[tensor.module] = false;
+      fields.Container::emplace_back(tensor.module, false);
     }
   }
   return entry;
 }
 
 std::vector<ImportedTensor> WeightsImport::report() const {
+  std::unordered_map<const TensorPlan*, uint64_t> stored_bytes;
+  for (const Output& output : outputs_) {
+    stored_bytes[output.plan] += output.bytes;
+  }
   std::vector<ImportedTensor> tensors;
   for (const TensorPlan& plan : plan_.tensors) {
     ImportedTensor tensor;
@@ -135,9 +144,7 @@ std::vector<ImportedTensor> WeightsImport::report() const {
     tensor.shape = plan.source->shape;
     tensor.gguf_type = ggml_type_info(plan.source->type).name;
     tensor.gguf_bytes = plan.source->bytes.size();
-    for (const Output& output : outputs_) {
-      tensor.stored_bytes += output.plan == &plan ? output.bytes : 0;
-    }
+    tensor.stored_bytes = stored_bytes[&plan];
     if (const auto form = form_of(plan)) {
       tensor.stored_as = std::to_string(form->bits) + " bits, groups of " +
           std::to_string(kAffineGroup) + ", " +

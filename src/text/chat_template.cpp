@@ -10,11 +10,8 @@ namespace {
 
 class RustTemplate final : public ChatTemplate {
  public:
-  RustTemplate(
-      IngleTemplate* handle,
-      std::string origin,
-      std::shared_ptr<const Clock> clock)
-      : handle_(handle), origin_(std::move(origin)), clock_(std::move(clock)) {}
+  RustTemplate(IngleTemplate* handle, std::string origin, const Clock& clock)
+      : handle_(handle), origin_(std::move(origin)), clock_(clock) {}
   ~RustTemplate() override {
     ingle_template_free(handle_);
   }
@@ -22,7 +19,7 @@ class RustTemplate final : public ChatTemplate {
   RustTemplate& operator=(const RustTemplate&) = delete;
 
   Result<std::string> render(std::string_view context_json) const override {
-    auto now = std::chrono::floor<std::chrono::seconds>(clock_->since_epoch());
+    auto now = std::chrono::floor<std::chrono::seconds>(clock_.since_epoch());
     RustText text;
     IngleTextCode code = ingle_template_render(
         handle_,
@@ -41,7 +38,7 @@ class RustTemplate final : public ChatTemplate {
  private:
   IngleTemplate* handle_; // owned
   std::string origin_;
-  std::shared_ptr<const Clock> clock_;
+  const Clock& clock_;
 };
 
 } // namespace
@@ -49,7 +46,7 @@ class RustTemplate final : public ChatTemplate {
 Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::compile(
     std::string_view source,
     const std::string& origin,
-    std::shared_ptr<const Clock> clock) {
+    const Clock& clock) {
   IngleTemplate* handle = nullptr;
   RustText message;
   IngleTextCode code = ingle_template_create(
@@ -57,7 +54,7 @@ Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::compile(
   INGLE_RETURN_IF_ERROR(
       status_of(code, message, StatusCode::kCorruption, origin));
   return std::shared_ptr<const ChatTemplate>(
-      std::make_shared<RustTemplate>(handle, origin, std::move(clock)));
+      std::make_shared<RustTemplate>(handle, origin, clock));
 }
 
 } // namespace ingle

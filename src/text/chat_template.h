@@ -13,23 +13,27 @@ namespace ingle {
 // minijinja with Python-method compatibility behind a C boundary (text/rust),
 // set up as Hugging Face's transformers renders: blocks trimmed, tojson as
 // Python's json.dumps, raise_exception(), strftime_now(), loop controls.
-// A rendering has a budget of work: one that loops or grows for ever is
-// stopped, within about a second.
+// A rendering has a budget of work and runs on a thread of its own, whose stack
+// holds whatever the budget lets a template nest. One that loops, prints or
+// grows for ever is stopped, within about a second.
 //
-// Threads: any; const after compiling.
-// Crash:   a template made to do harm can nest a value inside itself, again
-//          and again. minijinja prints and frees such values recursively and
-//          outside the budget: that can take for ever or exhaust the stack.
-//          tojson does not. What a request sends nests at most 128 deep.
+// Threads: any; const after compiling. A rendering waits for its thread, which
+//          costs about 0.1 ms.
+// Crash:   a template made to do harm can nest a value inside itself many times
+//          over and turn it into a string with `~`, or compare two such values,
+//          or grow a list with `+` again and again. minijinja does these in one
+//          step, outside the budget: they can take minutes, or memory without
+//          end. Printing and tojson do not.
 class ChatTemplate {
  public:
-  // `origin` names the file in messages; `clock` is what strftime_now() reads.
+  // `origin` names the file in messages. `clock` is what strftime_now() reads;
+  // it must outlive the template.
   // Errors: kCorruption (syntax, with its line; or a statement that the engine
   // lacks, by name).
   static Result<std::shared_ptr<const ChatTemplate>> compile(
       std::string_view source,
       const std::string& origin,
-      std::shared_ptr<const Clock> clock = std::make_shared<SystemClock>());
+      const Clock& clock);
 
   virtual ~ChatTemplate() = default;
 

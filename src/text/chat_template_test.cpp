@@ -27,8 +27,8 @@ class FixedClock final : public Clock {
 };
 
 std::shared_ptr<const ChatTemplate> compile(std::string_view source) {
-  auto compiled = ChatTemplate::compile(
-      source, "chat_template.jinja", std::make_shared<FixedClock>());
+  static const FixedClock kClock;
+  auto compiled = ChatTemplate::compile(source, "chat_template.jinja", kClock);
   EXPECT_TRUE(compiled.is_ok()) << compiled.status().message();
   return compiled.value();
 }
@@ -51,7 +51,8 @@ std::string render_error(
 }
 
 std::string compile_error(std::string_view source) {
-  auto compiled = ChatTemplate::compile(source, "m/chat_template.jinja");
+  auto compiled =
+      ChatTemplate::compile(source, "m/chat_template.jinja", SystemClock());
   EXPECT_FALSE(compiled.is_ok());
   Status status = compiled.status();
   EXPECT_EQ(status.code(), StatusCode::kCorruption);
@@ -227,6 +228,12 @@ TEST(ChatTemplate, ATemplateThatDoesTooMuchIsStopped) {
       "{% set ns = namespace(l=['x']) %}"
       "{% for i in range(50) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}"
       "{{ ns.l|tojson }}",
+      "{% set ns = namespace(l=['x']) %}"
+      "{% for i in range(50) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}"
+      "{{ ns.l }}",
+      "{% set ns = namespace(l={'x': 1}) %}"
+      "{% for i in range(50) %}{% set ns.l = {1: ns.l, 2: ns.l} %}{% endfor %}"
+      "{% set text %}{{ ns.l }}{% endset %}",
   };
   for (const char* source : sources) {
     SCOPED_TRACE(source);
@@ -247,6 +254,34 @@ TEST(ChatTemplate, ToJsonRefusesValuesNestedTooDeeply) {
           "{% for i in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}"
           "{{ ns.l|tojson }}"),
       HasSubstr("nested too deeply"));
+}
+
+// A template that puts a value `depth` deep into itself, `count` times.
+std::string nesting(
+    const std::string& open,
+    const std::string& close,
+    int depth,
+    int count) {
+  std::string nested = "ns.x";
+  for (int i = 0; i < depth; ++i) {
+    nested = open + nested + close;
+  }
+  return "{% set ns = namespace(x=0) %}{% for i in range(" +
+      std::to_string(count) + ") %}{% set ns.x = " + nested + " %}{% endfor %}";
+}
+
+// Printing and freeing are recursive.
+TEST(ChatTemplate, ValuesNestedAsDeeplyAsTheBudgetAllowsArePrintedAndFreed) {
+  for (const char* print : {"{{ ns.x }}", "{{ ns.x ~ '' }}"}) {
+    const std::string list = nesting("[", "]", 40, 20000) + print;
+    EXPECT_EQ(render(list).size(), 2 * 40 * 20000 + 1u);
+    const std::string object = nesting("{1:", "}", 30, 12000) + print;
+    EXPECT_EQ(render(object).size(), 5 * 30 * 12000 + 1u);
+  }
+  for (const std::string& forever :
+       {nesting("[", "]", 40, 90000), nesting("{1:", "}", 30, 90000)}) {
+    EXPECT_THAT(render_error(forever), HasSubstr("too much work"));
+  }
 }
 
 TEST(ChatTemplate, ManyThreadsShareOne) {

@@ -66,11 +66,11 @@ std::string SafetensorsWriter::header() const {
   uint64_t offset = 0;
   for (const TensorSpec& tensor : tensors_) {
     const uint64_t end = offset + bytes_of(tensor);
-    text += "," + dump(tensor.name) + ":" +
-        dump(
-                {{"dtype", to_string(tensor.type)},
-                 {"shape", tensor.shape},
-                 {"data_offsets", {offset, end}}});
+    const ordered_json entry = {
+        {"dtype", to_string(tensor.type)},
+        {"shape", tensor.shape},
+        {"data_offsets", {offset, end}}};
+    text += "," + dump(tensor.name) + ":" + dump(entry);
     offset = end;
   }
   text += '}';

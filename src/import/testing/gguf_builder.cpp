@@ -1,4 +1,4 @@
-#include "import/gguf_builder.h"
+#include "import/testing/gguf_builder.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,9 +1,11 @@
 //! What crosses the boundary, and the wall that stops panics there.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::os::raw::c_char;
 use std::panic::{catch_unwind, set_hook, AssertUnwindSafe};
 use std::sync::Once;
+use std::thread;
 
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,6 +131,28 @@ pub unsafe fn guard(out: *mut Buffer, body: impl FnOnce() -> Result<String, Fail
     code
 }
 
+/// As `guard`, on a thread of its own with a stack of `stack_bytes`. Memory is
+/// taken for as much of it as is used.
+pub unsafe fn guard_on_stack(
+    stack_bytes: usize,
+    out: *mut Buffer,
+    body: impl FnOnce() -> Result<String, Failure> + Send,
+) -> Code {
+    let (code, text) = thread::scope(|scope| {
+        let started = thread::Builder::new()
+            .stack_size(stack_bytes)
+            .spawn_scoped(scope, || run(body));
+        match started {
+            Ok(thread) => thread
+                .join()
+                .unwrap_or_else(|panic| (Code::Panicked, panic_message(&*panic).into())),
+            Err(error) => (Code::Panicked, format!("no thread to run on: {error}")),
+        }
+    });
+    unsafe { *out = Buffer::new(text) };
+    code
+}
+
 /// Runs `body` and hands its value out as a handle.
 pub unsafe fn guard_create<T>(
     out: *mut *mut T,
@@ -148,17 +172,31 @@ pub unsafe fn guard_create<T>(
     code
 }
 
+thread_local! {
+    /// Where the last panic of this thread was: "file:line".
+    static PANICKED_AT: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
 fn run(body: impl FnOnce() -> Result<String, Failure>) -> (Code, String) {
     // The message of a panic goes to the caller, not to standard error.
     static QUIET: Once = Once::new();
-    QUIET.call_once(|| set_hook(Box::new(|_| {})));
+    QUIET.call_once(|| {
+        set_hook(Box::new(|panic| {
+            if let Some(at) = panic.location() {
+                PANICKED_AT.set(format!("{}:{}", at.file(), at.line()));
+            }
+        }))
+    });
 
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(text)) => (Code::Ok, text),
         Ok(Err(Failure::Failed(message))) => (Code::Failed, one_line(&message)),
         Ok(Err(Failure::Raised(message))) => (Code::Raised, message),
         Ok(Err(Failure::Absent)) => (Code::Absent, String::new()),
-        Err(panic) => (Code::Panicked, one_line(panic_message(&*panic))),
+        Err(panic) => {
+            let message = one_line(panic_message(&*panic));
+            (Code::Panicked, format!("{}: {message}", PANICKED_AT.take()))
+        }
     }
 }
 

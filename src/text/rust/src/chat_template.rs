@@ -2,25 +2,31 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::fmt;
+use std::fmt::{self, Write};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
+use minijinja::{
+    escape_formatter, AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior,
+    Value,
+};
 use minijinja_contrib::pycompat::unknown_method_callback;
 
 use crate::boundary::Failure;
-use crate::python_json::tojson;
+use crate::python_json::{tojson, BYTES_PER_FUEL};
 use crate::strftime::strftime;
 
 const NAME: &str = "chat_template";
 
 /// What one rendering may do: an instruction costs 1, and so do 64 bytes of
 /// text. A conversation of a thousand messages needs under a million; a
-/// template that never ends is stopped within about a second and 512 MiB.
-const FUEL: u64 = 8 << 20;
-/// Macro calls inside each other. A template needs a handful; threads with
-/// small stacks have room for this many.
+/// template that never ends is stopped within about a second and 128 MiB.
+const FUEL: u64 = 2 << 20;
+/// Values can be nested until the fuel is gone, and are printed and freed
+/// recursively. A level costs at least 1.5 fuel; printing takes 385 bytes of
+/// stack for it, freeing 80: 514 MiB in all, and half as much again to spare.
+pub const STACK_BYTES: usize = 768 << 20;
+/// Macro calls inside each other. A template needs a handful.
 const RECURSION_LIMIT: usize = 100;
 
 thread_local! {
@@ -50,6 +56,9 @@ impl ChatTemplate {
         env.set_fuel(Some(FUEL));
         env.set_recursion_limit(RECURSION_LIMIT);
         env.remove_global("debug");
+        // It lays values out by their depth: nested ones in quadratic space.
+        env.remove_filter("pprint");
+        env.set_formatter(print_value);
         env.add_filter("tojson", tojson);
         env.add_function("raise_exception", raise_exception);
         env.add_function("strftime_now", strftime_now);
@@ -73,6 +82,30 @@ impl ChatTemplate {
             .get_template(NAME)
             .map_err(|error| describe(&error))?;
         template.render(context).map_err(|error| describe(&error))
+    }
+}
+
+/// What `{{ value }}` does. The engine charges for lists and maps after they
+/// were written; one that holds itself many times over has to be stopped on
+/// the way.
+fn print_value(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
+    if value.as_object().is_none() {
+        return escape_formatter(out, state, value);
+    }
+    let fuel = state.fuel_levels().map_or(0, |(_, remaining)| remaining);
+    let left = fuel as usize * BYTES_PER_FUEL;
+    write!(Limited { out, left }, "{value}").map_err(|_| Error::from(ErrorKind::OutOfFuel))
+}
+
+struct Limited<'a, 'b> {
+    out: &'a mut Output<'b>,
+    left: usize, // bytes
+}
+
+impl fmt::Write for Limited<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.left = self.left.checked_sub(text.len()).ok_or(fmt::Error)?;
+        self.out.write_str(text)
     }
 }
 

@@ -9,8 +9,8 @@ mod tokenizer;
 
 use std::os::raw::{c_char, c_int};
 
-use boundary::{bytes, guard, guard_create, text, Buffer, Code, Failure, Ids};
-use chat_template::ChatTemplate;
+use boundary::{bytes, guard, guard_create, guard_on_stack, text, Buffer, Code, Failure, Ids};
+use chat_template::{ChatTemplate, STACK_BYTES};
 use tokenizer::Tokenizer;
 
 /// # Safety
@@ -158,5 +158,9 @@ pub unsafe extern "C" fn ingle_template_render(
     now: i64,
     out: *mut Buffer,
 ) -> Code {
-    unsafe { guard(out, || (*handle).render(text(context, context_size)?, now)) }
+    unsafe {
+        let template = &*handle;
+        let context = text(context, context_size);
+        guard_on_stack(STACK_BYTES, out, || template.render(context?, now))
+    }
 }

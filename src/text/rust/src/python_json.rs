@@ -10,7 +10,7 @@ use minijinja::{Error, ErrorKind, State, Value};
 const MAX_DEPTH: usize = 256;
 /// What writing costs, besides one for each value: more than copying a string
 /// (64 bytes for one).
-const BYTES_PER_FUEL: usize = 4;
+pub const BYTES_PER_FUEL: usize = 4;
 
 /// `value|tojson(ensure_ascii=False, indent=None, separators=None,
 /// sort_keys=False)`.
