@@ -154,12 +154,12 @@ Status check_space(FileSystem& fs, const std::string& parent, uint64_t needed) {
   if (space.available >= needed) {
     return Status::ok();
   }
-  const auto megabytes = [](uint64_t bytes) {
-    return std::to_string(bytes / 1'000'000) + " MB";
+  const auto kilobytes = [](uint64_t bytes) {
+    return std::to_string(bytes / 1000) + " kB";
   };
   return Status::no_space(
-      parent + ": the model needs " + megabytes(needed) + ", but only " +
-      megabytes(space.available) + " are free");
+      parent + ": the model needs " + kilobytes(needed) + ", but only " +
+      kilobytes(space.available) + " are free");
 }
 
 // One import after everything was checked.

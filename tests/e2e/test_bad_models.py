@@ -79,8 +79,8 @@ def broken_tokenizer(folder):
     replace(folder, "tokenizer.json", '{"version": "1.0", "model": {}}')
 
 
-# What was done to the folder; what the line names (the folder where two files
-# of it disagree), and a word of the cause.
+# What was done to the folder; the file that the line names, and a word of the
+# cause.
 CASES = {
     "truncated weights": (truncated_weights, "model.safetensors", "cut short"),
     "empty weights": (empty_weights, "model.safetensors", "bytes"),
@@ -113,7 +113,7 @@ CASES = {
         "config.json",
         "perceptron",
     ),
-    "other size": (config_of_other_size, "broken", "shape"),
+    "other size": (config_of_other_size, "model.safetensors", "shape"),
     "config that is no JSON": (config_that_is_no_json, "config.json", "JSON"),
     "missing config": (missing_config, "config.json", "No such file"),
     "broken template": (broken_template, "chat_template.jinja", "line"),

@@ -117,6 +117,20 @@ def test_completions_continue_a_text(client):
     assert answer.choices[0].finish_reason == "length"
 
 
+def test_completions_take_token_ids(client):
+    text = "2, 4, 8, 16, 32, 64, 128, 256, 512,"
+    ids = [34, 28, 216, 36, 28, 216, 40, 28, 216, 33, 38, 28]
+    first = client.completions.create(
+        model="any", prompt=ids, max_tokens=4, temperature=0
+    )
+    assert first.usage.prompt_tokens == len(ids)
+    assert first.choices[0].text
+    second = client.completions.create(
+        model="any", prompt=[text], max_tokens=4, temperature=0
+    )
+    assert second.choices[0].text
+
+
 @pytest.mark.parametrize("prompt", ["", [], 7, {"text": "x"}, None, [1, "x"]])
 def test_completions_prompt_validation(server, prompt):
     code, error = error_of(server, "/v1/completions", {"prompt": prompt})

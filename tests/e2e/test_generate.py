@@ -79,7 +79,8 @@ def test_bad_ids_are_one_clear_line(model, ids):
 
 
 @pytest.mark.parametrize(
-    "command", ["serve", "generate", "import", "get", "ls", "doctor"]
+    "command",
+    ["serve", "generate", "bench", "import", "get", "ls", "doctor"],
 )
 def test_every_command_has_help_with_an_example(binary, command):
     done = ingle_process.run(command, "--help")
