@@ -7,13 +7,13 @@ namespace ingle {
 namespace {
 
 spdlog::logger& logger() {
-  static const auto instance = [] {
+  static const auto kInstance = [] {
     auto made = std::make_shared<spdlog::logger>(
         "ingle", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     made->set_pattern("%H:%M:%S.%e %^%l%$ %v");
     return made;
   }();
-  return *instance;
+  return *kInstance;
 }
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {

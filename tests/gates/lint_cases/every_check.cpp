@@ -280,3 +280,14 @@ int readability_function_size(int a) {
 // clang-format on
 
 } // namespace ingle
+
+class __attribute__((capability("mutex"))) Lock {};
+
+struct Guarded {
+  Lock lock;
+  int value __attribute__((guarded_by(lock)));
+};
+
+int read_unlocked(const Guarded& guarded) {
+  return guarded.value;
+}
