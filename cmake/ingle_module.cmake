@@ -30,6 +30,8 @@ function(ingle_module name)
     add_executable(${name}_tests ${arg_TESTS})
     target_link_libraries(${name}_tests PRIVATE ${target} ${arg_TEST_DEPS}
       ${arg_PRIVATE_DEPS} ingle_warnings GTest::gmock GTest::gtest_main)
+    # Tests are built more often than they run.
+    target_compile_options(${name}_tests PRIVATE $<$<CONFIG:Release>:-O1>)
     gtest_discover_tests(${name}_tests
       TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 120
       PROPERTIES LABELS unit TIMEOUT 300)
