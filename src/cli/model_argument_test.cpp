@@ -8,7 +8,7 @@ namespace {
 class ModelArgumentTest : public testing::Test {
  protected:
   void add_model(const std::string& name) {
-    const std::string folder = join_path("/home/models", name);
+    const std::string folder = join_path("/ingle/models", name);
     ASSERT_TRUE(fs_->create_directory(folder).is_ok());
     ASSERT_TRUE(
         write_file(*fs_, join_path(folder, "config.json"), as_bytes("{}"))
@@ -17,7 +17,7 @@ class ModelArgumentTest : public testing::Test {
 
   std::unique_ptr<FileSystem> fs_ = make_memory_file_system();
   SystemClock clock_;
-  Environment env_{*fs_, clock_, "/home", "python3"};
+  Environment env_{*fs_, clock_, "/ingle", "python3"};
 };
 
 TEST_F(ModelArgumentTest, FolderIsUsedAsItIs) {
@@ -28,13 +28,13 @@ TEST_F(ModelArgumentTest, FolderIsUsedAsItIs) {
 TEST_F(ModelArgumentTest, PartOfANameIsEnoughIfOnlyOneHasIt) {
   add_model("Alpha-1B");
   add_model("Beta-2B");
-  EXPECT_EQ(*resolve_model(env_, "alpha"), "/home/models/Alpha-1B");
+  EXPECT_EQ(*resolve_model(env_, "alpha"), "/ingle/models/Alpha-1B");
 }
 
 TEST_F(ModelArgumentTest, WholeNameWinsOverLongerNames) {
   add_model("Alpha");
   add_model("Alpha-Instruct");
-  EXPECT_EQ(*resolve_model(env_, "Alpha"), "/home/models/Alpha");
+  EXPECT_EQ(*resolve_model(env_, "Alpha"), "/ingle/models/Alpha");
 }
 
 TEST_F(ModelArgumentTest, AmbiguousNameListsTheCandidates) {
@@ -65,7 +65,7 @@ TEST_F(ModelArgumentTest, DefaultModelIsAskedForWhenAbsent) {
 TEST_F(ModelArgumentTest, HalfImportedModelsAreNotListed) {
   add_model("Alpha");
   add_model(".Beta.importing");
-  ASSERT_TRUE(fs_->create_directory("/home/models/Gamma").is_ok());
+  ASSERT_TRUE(fs_->create_directory("/ingle/models/Gamma").is_ok());
   EXPECT_EQ(*list_models(env_), std::vector<std::string>{"Alpha"});
 }
 
