@@ -32,8 +32,14 @@ function(ingle_module name)
       ${arg_PRIVATE_DEPS} ingle_warnings GTest::gmock GTest::gtest_main)
     # Tests are built more often than they run.
     target_compile_options(${name}_tests PRIVATE $<$<CONFIG:Release>:-O1>)
-    gtest_discover_tests(${name}_tests
-      TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 120
-      PROPERTIES LABELS unit TIMEOUT 300)
+    if(INGLE_SANITIZE)
+      # A sanitizer takes long to start: one process for all tests.
+      add_test(NAME ${name}.all COMMAND ${name}_tests)
+      set_tests_properties(${name}.all PROPERTIES LABELS unit TIMEOUT 900)
+    else()
+      gtest_discover_tests(${name}_tests
+        TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 120
+        PROPERTIES LABELS unit TIMEOUT 300)
+    endif()
   endif()
 endfunction()

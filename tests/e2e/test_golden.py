@@ -39,7 +39,7 @@ def test_smollm2_greedy_matches_golden(model, case):
 
 
 def answer(server, path, body):
-    body |= {"temperature": 0, "max_tokens": 24}
+    body |= {"temperature": 0, "max_tokens": 12}
     with server.post(path, body) as response:
         return json.load(response)
 
