@@ -139,7 +139,7 @@ class Hygiene(unittest.TestCase):
     def test_machine_paths_and_notes_are_found(self):
         self.add("tests/a.sh", "cd /" + "root/x\n# TODO" + "(now)\n")
         self.expect("a.sh:1: a path of one machine", "a.sh:2: a TODO")
-        self.add("tests/a.sh", "cd $root/work/x; ls ~/root/x; see docs/work/x\n")
+        self.add("tests/a.sh", "cd $root/" + "work/x; ls ~/" + "root/x; see docs/" + "work/x\n")
         self.expect()
 
     def test_large_file_storage_is_found(self):
