@@ -5,14 +5,7 @@
 #include "api/error_body.h"
 
 namespace ingle {
-
-std::string event_of(const Json& value) {
-  return "data: " + to_text(value) + "\n\n";
-}
-
-std::string failure_event(const Status& status) {
-  return "data: " + error_body(status) + "\n\n";
-}
+namespace {
 
 Json usage_of(const GenerationStats& stats) {
   Json usage;
@@ -23,18 +16,14 @@ Json usage_of(const GenerationStats& stats) {
   return usage;
 }
 
-Json answer_head(
-    const AnswerIdentity& identity,
-    std::string_view id_prefix,
-    std::string_view object,
-    Json choices) {
-  Json head;
-  head["id"] = std::string(id_prefix) + identity.uuid;
-  head["object"] = object;
-  head["created"] = identity.created;
-  head["model"] = identity.model;
-  head["choices"] = std::move(choices);
-  return head;
+} // namespace
+
+std::string event_of(const Json& value) {
+  return "data: " + to_text(value) + "\n\n";
+}
+
+std::string failure_event(const Status& status) {
+  return "data: " + error_body(status) + "\n\n";
 }
 
 ChunkWriter::ChunkWriter(
@@ -47,12 +36,18 @@ ChunkWriter::ChunkWriter(
       object_(object),
       include_usage_(include_usage) {}
 
-Json ChunkWriter::head(Json choices) const {
-  return answer_head(identity_, id_prefix_, object_, std::move(choices));
+Json ChunkWriter::head(std::string_view object, Json choices) const {
+  Json head;
+  head["id"] = std::string(id_prefix_) + identity_.uuid;
+  head["object"] = object;
+  head["created"] = identity_.created;
+  head["model"] = identity_.model;
+  head["choices"] = std::move(choices);
+  return head;
 }
 
 std::string ChunkWriter::chunk(Json choice) const {
-  Json chunk = head(Json::array({std::move(choice)}));
+  Json chunk = head(object_, Json::array({std::move(choice)}));
   if (include_usage_) {
     chunk["usage"] = nullptr;
   }
@@ -60,11 +55,11 @@ std::string ChunkWriter::chunk(Json choice) const {
 }
 
 std::string ChunkWriter::last(Json choice, const GenerationEnd& end) const {
-  Json finish = head(Json::array({std::move(choice)}));
+  Json finish = head(object_, Json::array({std::move(choice)}));
   std::string events;
   if (include_usage_) {
     finish["usage"] = nullptr;
-    Json usage = head(Json::array());
+    Json usage = head(object_, Json::array());
     usage["usage"] = usage_of(end.stats);
     events = event_of(finish) + event_of(usage);
   } else {
@@ -73,6 +68,15 @@ std::string ChunkWriter::last(Json choice, const GenerationEnd& end) const {
   }
   events += kDoneEvent;
   return events;
+}
+
+std::string ChunkWriter::whole(
+    std::string_view object,
+    Json choice,
+    const GenerationEnd& end) const {
+  Json body = head(object, Json::array({std::move(choice)}));
+  body["usage"] = usage_of(end.stats);
+  return to_text(body);
 }
 
 } // namespace ingle

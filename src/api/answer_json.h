@@ -16,16 +16,8 @@ inline constexpr std::string_view kDoneEvent = "data: [DONE]\n\n";
 // "data: <value>\n\n".
 std::string event_of(const Json& value);
 
-Json usage_of(const GenerationStats& stats);
-
-// The fields that stand first in every chunk and body, `choices` included.
-Json answer_head(
-    const AnswerIdentity& identity,
-    std::string_view id_prefix,
-    std::string_view object,
-    Json choices);
-
-// Writes a stream's chunks, of which only the choice differs by dialect.
+// Writes a stream's chunks, or the one body of an answer that is not streamed;
+// only the choice differs by dialect.
 //
 // With `include_usage` usage comes as OpenAI sends it: a last chunk of its own
 // without choices, and null in all others. Without, it stands on the chunk
@@ -41,9 +33,14 @@ class ChunkWriter {
   std::string chunk(Json choice) const;
   // The finish chunk, the usage chunk if asked for, and [DONE].
   std::string last(Json choice, const GenerationEnd& end) const;
+  // A whole answer; `object` names its kind, as the constructor's does that of
+  // a chunk.
+  std::string
+  whole(std::string_view object, Json choice, const GenerationEnd& end) const;
 
  private:
-  Json head(Json choices) const;
+  // The fields that stand first in every chunk and body, `choices` included.
+  Json head(std::string_view object, Json choices) const;
 
   AnswerIdentity identity_;
   std::string_view id_prefix_;

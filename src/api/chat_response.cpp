@@ -19,8 +19,7 @@ Json choice_of(Json delta, Json finish_reason) {
 class ChatWriter final : public AnswerWriter {
  public:
   ChatWriter(AnswerIdentity identity, bool include_usage)
-      : identity_(identity),
-        chunks_(
+      : chunks_(
             std::move(identity),
             kIdPrefix,
             "chat.completion.chunk",
@@ -53,17 +52,10 @@ class ChatWriter final : public AnswerWriter {
     choice["message"]["role"] = "assistant";
     choice["message"]["content"] = text;
     choice["finish_reason"] = to_string(end.reason);
-    Json body = answer_head(
-        identity_,
-        kIdPrefix,
-        "chat.completion",
-        Json::array({std::move(choice)}));
-    body["usage"] = usage_of(end.stats);
-    return to_text(body);
+    return chunks_.whole("chat.completion", std::move(choice), end);
   }
 
  private:
-  AnswerIdentity identity_;
   ChunkWriter chunks_;
 };
 

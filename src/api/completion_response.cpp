@@ -21,8 +21,7 @@ Json choice_of(const std::string& text, Json finish_reason) {
 class CompletionWriter final : public AnswerWriter {
  public:
   CompletionWriter(AnswerIdentity identity, bool include_usage)
-      : identity_(identity),
-        chunks_(std::move(identity), kIdPrefix, kObject, include_usage) {}
+      : chunks_(std::move(identity), kIdPrefix, kObject, include_usage) {}
 
   std::string begin() override {
     return {};
@@ -39,15 +38,10 @@ class CompletionWriter final : public AnswerWriter {
 
   std::string whole(const std::string& text, const GenerationEnd& end)
       override {
-    Json choice = choice_of(text, to_string(end.reason));
-    Json body = answer_head(
-        identity_, kIdPrefix, kObject, Json::array({std::move(choice)}));
-    body["usage"] = usage_of(end.stats);
-    return to_text(body);
+    return chunks_.whole(kObject, choice_of(text, to_string(end.reason)), end);
   }
 
  private:
-  AnswerIdentity identity_;
   ChunkWriter chunks_;
 };
 
