@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "cli/collecting_sink.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/json_output.h"
 #include "cli/model_argument.h"
 #include "engine/engine.h"
 
@@ -103,7 +103,7 @@ Status bench(const Environment& env, const BenchFlags& flags) {
     result["repeat"] = flags.repeat;
     result["prefill_tokens_per_second"] = to_json(prefill);
     result["decode_tokens_per_second"] = to_json(decode);
-    print_line(result.dump());
+    print_json(result);
   } else {
     print_line(describe("prefill", prefill));
     print_line(describe("decode", decode));

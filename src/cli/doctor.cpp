@@ -5,12 +5,12 @@
 #include <dlfcn.h>
 #include <mlx/device.h>
 #include <mlx/version.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/default_model.h"
+#include "cli/json_output.h"
 #include "cli/model_argument.h"
 #include "cli/version.h"
 
@@ -156,14 +156,13 @@ void print_report(const std::vector<Finding>& findings) {
   }
 }
 
-void print_json(const std::vector<Finding>& findings) {
+void print_report_json(const std::vector<Finding>& findings) {
   nlohmann::ordered_json report;
   for (const auto& finding : findings) {
     report[finding.name] = {
         {"value", finding.value}, {"advice", finding.advice}};
   }
-  print_line(report.dump(
-      2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  print_json(report, 2);
 }
 
 } // namespace
@@ -177,7 +176,7 @@ void add_doctor(CLI::App& app, const Environment& env, Run& run) {
   command->callback([&env, &run, json] {
     run = [&env, json] {
       const auto findings = examine(env);
-      *json ? print_json(findings) : print_report(findings);
+      *json ? print_report_json(findings) : print_report(findings);
       return 0;
     };
   });

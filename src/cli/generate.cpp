@@ -2,12 +2,12 @@
 #include <charconv>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "api/prompt.h"
 #include "cli/collecting_sink.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/json_output.h"
 #include "cli/model_argument.h"
 #include "cli/stop_signals.h"
 #include "engine/engine.h"
@@ -96,7 +96,7 @@ struct Answer {
   GenerationEnd end;
 };
 
-std::string
+nlohmann::ordered_json
 result_json(const Answer& answer, const GenerateFlags& flags, bool has_text) {
   const GenerationStats& stats = answer.end.stats;
   nlohmann::ordered_json result;
@@ -122,8 +122,7 @@ result_json(const Answer& answer, const GenerateFlags& flags, bool has_text) {
   if (flags.top_logprobs) {
     result["logprobs"] = logprobs_json(answer.tokens);
   }
-  return result.dump(
-      -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return result;
 }
 
 // Takes the answer as it comes; shows its text unless it is printed as JSON.
@@ -187,7 +186,7 @@ Result<int> generate(const Environment& env, const GenerateFlags& flags) {
   INGLE_RETURN_IF_ERROR(answer.end.status);
   const bool has_text = model->tokenizer != nullptr;
   if (flags.json) {
-    print_line(result_json(answer, flags, has_text));
+    print_json(result_json(answer, flags, has_text));
   } else {
     print_line(has_text ? "" : ids_line(answer.tokens));
   }

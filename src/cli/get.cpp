@@ -3,12 +3,12 @@
 #include <cstdlib>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/default_model.h"
+#include "cli/json_output.h"
 #include "cli/model_argument.h"
 #include "cli/subprocess.h"
 #include "import/import_model.h"
@@ -120,8 +120,7 @@ Status get(const Environment& env, bool json) {
   if (json) {
     const nlohmann::ordered_json result = {
         {"name", name}, {"folder", out}, {"downloaded", !was_there}};
-    print_line(result.dump(
-        -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    print_json(result);
   } else {
     print_line(
         name + (was_there ? " is there already: " : " is ready: ") + out);

@@ -1,8 +1,8 @@
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/json_output.h"
 #include "cli/model_argument.h"
 #include "import/import_model.h"
 
@@ -53,7 +53,7 @@ void print_report(const ImportReport& report) {
   print_line("imported to " + report.folder);
 }
 
-void print_json(const ImportReport& report) {
+void print_report_json(const ImportReport& report) {
   auto tensors = nlohmann::ordered_json::array();
   for (const auto& tensor : report.tensors) {
     tensors.push_back(
@@ -70,8 +70,7 @@ void print_json(const ImportReport& report) {
   result["architecture"] = report.architecture;
   result["folder"] = report.folder;
   result["tensors"] = tensors;
-  print_line(result.dump(
-      2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  print_json(result, 2);
 }
 
 Status import(const Environment& env, const ImportFlags& flags) {
@@ -80,7 +79,7 @@ Status import(const Environment& env, const ImportFlags& flags) {
   INGLE_ASSIGN_OR_RETURN(
       const ImportReport report,
       import_gguf(env.fs, flags.file, out, progress_line("importing")));
-  flags.json ? print_json(report) : print_report(report);
+  flags.json ? print_report_json(report) : print_report(report);
   return Status::ok();
 }
 

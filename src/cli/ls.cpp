@@ -1,8 +1,8 @@
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/json_output.h"
 #include "cli/model_argument.h"
 #include "model/config.h"
 
@@ -59,7 +59,7 @@ void print_table(const std::vector<Entry>& entries) {
   }
 }
 
-void print_json(const std::vector<Entry>& entries) {
+void print_table_json(const std::vector<Entry>& entries) {
   auto list = nlohmann::ordered_json::array();
   for (const auto& entry : entries) {
     list.push_back(
@@ -69,8 +69,7 @@ void print_json(const std::vector<Entry>& entries) {
          {"precision", entry.precision},
          {"bytes", entry.bytes}});
   }
-  print_line(list.dump(
-      2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  print_json(list, 2);
 }
 
 Status ls(const Environment& env, bool json) {
@@ -80,7 +79,7 @@ Status ls(const Environment& env, bool json) {
     entries.push_back(look_at(env, name));
   }
   if (json) {
-    print_json(entries);
+    print_table_json(entries);
   } else if (entries.empty()) {
     print_line("no models in " + models_folder(env) + "; run ingle get");
   } else {
