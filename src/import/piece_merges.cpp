@@ -4,7 +4,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "import/utf8.h"
+#include "base/utf8.h"
 
 namespace ingle {
 namespace {

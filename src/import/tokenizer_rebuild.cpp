@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "import/piece_merges.h"
 #include "import/pre_tokenizers.h"
-#include "import/utf8.h"
 #include "weights/tensor.h"
 
 namespace ingle {

@@ -7,7 +7,6 @@
 #include "import/piece_merges.h"
 #include "import/pre_tokenizers.h"
 #include "import/testing/gguf_builder.h"
-#include "import/utf8.h"
 
 namespace ingle {
 namespace {
@@ -261,22 +260,6 @@ TEST(PieceMerges, OrderIsTheConverters) {
   EXPECT_EQ(
       merges_from_pieces(pieces),
       (std::vector<Merge>{{"ab", "a"}, {"a", "ba"}, {"a", "b"}, {"b", "a"}}));
-}
-
-TEST(Utf8, IsStrict) {
-  EXPECT_TRUE(is_utf8("a\xc3\xa9\xe2\x96\x81\xf0\x9f\x99\x82"));
-  for (const std::string_view bad :
-       {"\x80",
-        "\xc0\x80",
-        "\xc3",
-        "\xe0\x80\x80",
-        "\xed\xa0\x80",
-        "\xf5",
-        "\xf4\x90\x80\x80",
-        "\xe2\x96",
-        "\xf0\x80\x80\x80"}) {
-    EXPECT_FALSE(is_utf8(bad));
-  }
 }
 
 } // namespace

@@ -17,6 +17,10 @@ Status status_of(
     case kIngleTextPanicked:
       return Status::internal("the text library failed: " + message.str())
           .with_context(where);
+    case kIngleTextBroken:
+      return Status::corruption(
+                 "the text library cannot use this file: " + message.str())
+          .with_context(where);
     case kIngleTextAbsent:
       return Status::not_found("no such token").with_context(where);
   }

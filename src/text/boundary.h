@@ -54,7 +54,8 @@ class RustIds {
 };
 
 // What a call that failed means: `fault` where the input can't be used,
-// kInternal for a panic. "where: message".
+// kInternal for a panic of ours, kCorruption for one of a library. "where:
+// message".
 Status status_of(
     IngleTextCode code,
     const RustText& message,

@@ -12,6 +12,7 @@
 namespace ingle {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -100,6 +101,8 @@ TEST(ChatTemplate, ToJsonIsPythons) {
   EXPECT_EQ(
       render("{{ x|tojson(ensure_ascii=true) }}", R"({"x": "é😀"})"),
       R"("\u00e9\ud83d\ude00")");
+  EXPECT_EQ(
+      render("{{ x|tojson(false, 1) }}", R"({"x": ["é"]})"), "[\n \"é\"\n]");
   EXPECT_THAT(
       render_error("{{ nothing|tojson }}"),
       HasSubstr("undefined is not JSON serializable"));
@@ -144,6 +147,119 @@ TEST(ChatTemplate, ValuesPrintAsPythonDoes) {
       "True None 1.0 ['a', 1] True");
 }
 
+TEST(ChatTemplate, NumbersPrintAsPythonDoes) {
+  const char* context =
+      R"({"x": {"tiny": 1e-7, "huge": 1e20, "f": 0.0001, "i": 10}})";
+  EXPECT_EQ(
+      render("{{ x.tiny }} {{ x.huge ~ '' }} {{ x.f }} {{ x }}", context),
+      "1e-07 1e+20 0.0001 "
+      "{'tiny': 1e-07, 'huge': 1e+20, 'f': 0.0001, 'i': 10}");
+  EXPECT_EQ(
+      render(
+          "{{ x.tiny|tojson }} {{ 'x' + x.huge|string }} {{ [x.tiny]|join }} "
+          "{{ x.tiny is number and x.tiny is float }} {{ x.huge|int }}",
+          context),
+      "1e-07 x1e+20 1e-07 True 100000000000000000000");
+  EXPECT_EQ(render("{{ 1e16 }} {{ [0.00001] }}"), "1e+16 [1e-05]");
+  EXPECT_THAT(render_error("{{ x.tiny * 2 }}", context), HasSubstr("x.tiny"));
+}
+
+TEST(ChatTemplate, StringsInListsPrintAsPythonDoes) {
+  EXPECT_EQ(
+      render(
+          "{{ x }} {{ 'q' ~ x }} {{ ('a', 1) }} {{ ('a',) }} {{ [none] }}",
+          R"({"x": ["it's", "\"'", "\n\\\u007f", "é\u200b\u00a0", "e\u0301"]})"),
+      R"(["it's", '"\'', '\n\\\x7f', 'é\u200b\xa0', 'e)"
+      "\u0301"
+      R"('] q["it's", '"\'', '\n\\\x7f', 'é\u200b\xa0', 'e)"
+      "\u0301"
+      R"('] ('a', 1) ('a',) [None])");
+}
+
+TEST(ChatTemplate, TheMethodsOfADictionaryHideItsKeys) {
+  const char* context = R"({"x": {"items": {"type": "string"}, "a": 1}})";
+  EXPECT_EQ(
+      render(
+          "{{ x.items.type }}|{{ x['items'].type }}|{{ x.get is defined }}|"
+          "{{ x.items()|length }}|{{ x.a }}",
+          context),
+      "|string|True|2|1");
+}
+
+TEST(ChatTemplate, NoneIsNotIterableAndTextIsASequence) {
+  EXPECT_EQ(
+      render(
+          "{{ x is iterable }}{{ x is sequence }} "
+          "{{ '' is sequence }}{{ {} is sequence }}{{ 1 is iterable }} "
+          "{{ y is iterable }}",
+          R"({"x": null})"),
+      "FalseFalse TrueTrueFalse True");
+}
+
+TEST(ChatTemplate, NoneIsRenderedWhereATemplateGoesThroughIt) {
+  EXPECT_EQ(render("a{% for t in x %}b{% endfor %}", R"({"x": null})"), "a");
+}
+
+TEST(ChatTemplate, WhiteSpaceIsWhatPythonTakesForIt) {
+  EXPECT_EQ(
+      render(
+          "{{ x|trim }}|{{ x.strip() }}|{{ x.split() }}|{{ none|trim }}",
+          R"({"x": "\u001c\u0085 a\u001fb\u3000\n"})"),
+      "a\x1f"
+      "b|a\x1f"
+      "b|['a', 'b']|None");
+  EXPECT_EQ(
+      render("{{ x.splitlines() }}", R"({"x": "a\r\nb\u2028c\u000bd\n"})"),
+      "['a', 'b', 'c', 'd']");
+  EXPECT_EQ(
+      render(
+          "{{ x|indent(2) }}|{{ x|indent('> ', first=true, blank=true) }}",
+          R"({"x": "a\r\n\nb"})"),
+      "a\n\n  b|> a\n> \n> b");
+}
+
+TEST(ChatTemplate, FiltersTakeTheirArgumentsByName) {
+  EXPECT_EQ(
+      render("{{ x|default(default_value='d') }}"
+             "{{ ''|default('e', boolean=true) }}"
+             "{{ 'x'|int }}{{ 'x'|int(default=7) }}{{ '1f'|int(base=16) }}"
+             "{{ 'x'|float }}{{ none|float(2.5) }}"),
+      "de07310.02.5");
+}
+
+TEST(ChatTemplate, TextIsEscapedAsJinjaDoes) {
+  EXPECT_EQ(
+      render("{{ x|e }}{{ x|e|e }}{{ x|safe }}", R"({"x": "<'/\">"})"),
+      "&lt;&#39;/&#34;&gt;&lt;&#39;/&#34;&gt;<'/\">");
+  EXPECT_EQ(
+      render(
+          "{% autoescape true %}{{ x }}{{ x|safe }}{% endautoescape %}{{ x }}",
+          R"({"x": "<'"})"),
+      "&lt;&#39;<'<'");
+}
+
+TEST(ChatTemplate, MethodsTakeTheirArgumentsByName) {
+  EXPECT_EQ(
+      render("{{ 'a,b,c'.rsplit(',', 1) }}{{ 'a,b'.split(sep=',') }}"
+             "{{ ' a  b c'.split(maxsplit=1) }}{{ 'a b'.rsplit() }}"),
+      "['a,b', 'c']['a', 'b']['a', 'b c']['a', 'b']");
+  EXPECT_EQ(
+      render("{{ 'a:b:c'.partition(':') }}{{ 'a:b:c'.rpartition(':') }}"
+             "{{ 'ab'.removeprefix('a') }}{{ 'ab'.removesuffix('b') }}"
+             "{{ 'ab'.index('b') }}{{ [1, 2].index(2) }}{{ {'a': 1}.copy() }}"
+             "{{ \"they're\".title() }}"),
+      "('a', ':', 'b:c')('a:b', ':', 'c')ba11{'a': 1}They'Re");
+}
+
+TEST(ChatTemplate, ErrorsShowWhatOfTheTemplateFailed) {
+  EXPECT_THAT(render_error("{{ '%s' % 5 }}"), HasSubstr("in `'%s' % 5`"));
+  EXPECT_THAT(
+      render_error("{{ 'a'.startswith('a', 1) }}"), HasSubstr("startswith()"));
+  EXPECT_THAT(
+      render_error("{{ x|dictsort(true) }}", R"({"x": {}})"),
+      HasSubstr("dictsort(true)"));
+}
+
 TEST(ChatTemplate, StrftimeNowReadsTheClock) {
   EXPECT_EQ(render("{{ strftime_now('%d %b %Y') }}"), "31 Jul 2026");
   EXPECT_EQ(
@@ -164,16 +280,53 @@ TEST(ChatTemplate, GenerationTagsRenderAsTheirContent) {
   EXPECT_THAT(compile_error("\n{% generation %}"), HasSubstr("line 2"));
 }
 
+TEST(ChatTemplate, GenerationTagsInStringsAndCommentsStay) {
+  EXPECT_EQ(
+      render("{{ '{% generation %}}}' }}{% raw %}{% generation %}{% endraw %}"
+             "{# {% generation %} #}{% set generation = 5 %}{{ generation }}"
+             "{% generation %}{{ '%}' }}{% endgeneration %}"),
+      "{% generation %}}}{% generation %}5%}");
+  EXPECT_EQ(
+      render("{% raw %}{% it's {% endraw %}"
+             "{% generation %}x{% endgeneration %}"),
+      "{% it's x");
+}
+
 TEST(ChatTemplate, RaiseExceptionGivesTheTemplatesOwnWords) {
   EXPECT_EQ(
-      render_error("{{ raise_exception('Roles must\nalternate: é!') }}"),
-      "Roles must\nalternate: é!");
+      render_error("{{ raise_exception('Roles must alternate: é!') }}"),
+      "Roles must alternate: é!");
   EXPECT_EQ(
       render_error(
           "{% macro check() %}{{ raise_exception('No ' ~ name) }}{% endmacro %}"
           "{% set text %}{{ check() }}{% endset %}",
           R"({"name": "tools"})"),
       "No tools");
+}
+
+TEST(ChatTemplate, WhatIsRaisedIsOneLineAndNotLong) {
+  EXPECT_EQ(
+      render_error("{{ raise_exception('Roles must\n\talternate\n') }}"),
+      "Roles must alternate");
+  EXPECT_EQ(render_error("{{ raise_exception('') }}"), "no reason was given");
+  EXPECT_EQ(render_error("{{ raise_exception('\n') }}"), "no reason was given");
+  const std::string all = render_error(
+      "{{ raise_exception(text) }}",
+      R"({"text": "a)" + std::string(2000, '-') + R"("})");
+  EXPECT_EQ(all, "a" + std::string(999, '-') + "...");
+  std::string accents;
+  for (int i = 0; i < 1000; ++i) {
+    accents += "\u00e9";
+  }
+  const std::string cut = render_error(
+      "{{ raise_exception(text) }}", R"({"text": "a)" + accents + R"("})");
+  EXPECT_EQ(cut, "a" + accents.substr(0, 998) + "...");
+}
+
+TEST(ChatTemplate, ATemplateThatTheEnginePanicsOnIsCorruption) {
+  EXPECT_THAT(
+      compile_error("{% import 'z' as z|sort %}"),
+      AllOf(HasSubstr("minijinja"), Not(HasSubstr("registry"))));
 }
 
 TEST(ChatTemplate, SyntaxErrorsNameTheFileAndTheLine) {
@@ -234,11 +387,39 @@ TEST(ChatTemplate, ATemplateThatDoesTooMuchIsStopped) {
       "{% set ns = namespace(l={'x': 1}) %}"
       "{% for i in range(50) %}{% set ns.l = {1: ns.l, 2: ns.l} %}{% endfor %}"
       "{% set text %}{{ ns.l }}{% endset %}",
+      "{% set ns = namespace(l=['x']) %}"
+      "{% for i in range(50) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}"
+      "{% autoescape true %}{{ ns.l }}{% endautoescape %}",
+      "{% set ns = namespace(l=['x']) %}"
+      "{% for i in range(50) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}"
+      "{{ ns.l|trim }}",
+      // Grows many times over in one step.
+      "{{ ('a ' * 9999999).split() }}",
+      "{{ ('\n' * 9999999).splitlines() }}",
+      "{{ ('\n' * 9999999)|indent(999, blank=true) }}",
   };
   for (const char* source : sources) {
     SCOPED_TRACE(source);
     EXPECT_THAT(render_error(source), StartsWith("chat_template.jinja: "));
   }
+}
+
+std::string context_of_bytes(size_t size) {
+  return R"({"x": ")" + std::string(size, 'a') + R"("})";
+}
+
+TEST(ChatTemplate, TheBudgetOfWorkGrowsWithTheVariablesUpToALimit) {
+  const std::string work =
+      "{% for a in range(1000) %}{% for b in range(1000) %}"
+      "{% if a == b %}{% endif %}{% endfor %}{% endfor %}";
+  EXPECT_THAT(render_error(work), HasSubstr("too much work"));
+  EXPECT_EQ(render(work, context_of_bytes(1 << 19).c_str()), "");
+  const std::string forever =
+      "{% for c in range(99999) %}" + work + "{% endfor %}";
+  EXPECT_THAT(render_error(forever), HasSubstr("too much work"));
+  EXPECT_THAT(
+      render_error(forever, context_of_bytes(4 << 20).c_str()),
+      HasSubstr("too much work"));
 }
 
 TEST(ChatTemplate, RecursionIsStopped) {
@@ -278,6 +459,11 @@ TEST(ChatTemplate, ValuesNestedAsDeeplyAsTheBudgetAllowsArePrintedAndFreed) {
     const std::string object = nesting("{1:", "}", 30, 12000) + print;
     EXPECT_EQ(render(object).size(), 5 * 30 * 12000 + 1u);
   }
+  // More than the stack of a short conversation holds.
+  const std::string longer = nesting("[", "]", 40, 60000) + "{{ ns.x ~ '' }}";
+  EXPECT_EQ(
+      render(longer, context_of_bytes(1 << 17).c_str()).size(),
+      2 * 40 * 60000 + 1u);
   for (const std::string& forever :
        {nesting("[", "]", 40, 90000), nesting("{1:", "}", 30, 90000)}) {
     EXPECT_THAT(render_error(forever), HasSubstr("too much work"));

@@ -44,6 +44,9 @@ class CountingTokenizer final : public Tokenizer {
   std::optional<std::string> id_to_token(TokenId id) const override {
     return inner_->id_to_token(id);
   }
+  Result<std::string> token_bytes(TokenId id) const override {
+    return inner_->token_bytes(id);
+  }
   std::optional<TokenId> token_to_id(std::string_view token) const override {
     return inner_->token_to_id(token);
   }

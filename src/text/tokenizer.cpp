@@ -51,6 +51,14 @@ class RustTokenizer final : public Tokenizer {
     return text.str();
   }
 
+  Result<std::string> token_bytes(TokenId id) const override {
+    RustText bytes;
+    IngleTextCode code = ingle_tokenizer_token_bytes(handle_, id, bytes.out());
+    INGLE_RETURN_IF_ERROR(
+        status_of(code, bytes, StatusCode::kInvalidRequest, "tokenizer"));
+    return bytes.str();
+  }
+
   std::optional<TokenId> token_to_id(std::string_view token) const override {
     TokenId id = 0;
     if (ingle_tokenizer_token_to_id(handle_, token.data(), token.size(), &id) !=

@@ -17,6 +17,8 @@ namespace ingle {
 // Hugging Face's `tokenizers` behind a C boundary (text/rust).
 //
 // Threads: any; const after loading.
+// Errors:  every function may give kCorruption: the file is broken in a way
+//          that shows only now.
 class Tokenizer {
  public:
   // `json` is the content of a tokenizer.json; `origin` its path, for
@@ -43,6 +45,13 @@ class Tokenizer {
       bool skip_special_tokens) const = 0;
   // The piece as the vocabulary spells it, or nothing.
   virtual std::optional<std::string> id_to_token(TokenId id) const = 0;
+  // The bytes that the token stands for within a text: those of a part of a
+  // character where that is all it holds, a special token's name, a space for
+  // the mark that the vocabulary writes for one. Where the tokenizer does not
+  // change a text, those of its tokens together are the text.
+  // Errors: kInvalidRequest (unknown id, such as a padding row of the model).
+  // Cost: linear in the piece.
+  virtual Result<std::string> token_bytes(TokenId id) const = 0;
   virtual std::optional<TokenId> token_to_id(std::string_view token) const = 0;
   // Ids are below this, added tokens included.
   virtual TokenId vocab_size() const = 0;

@@ -1,5 +1,7 @@
 #include "text/tokenizer.h"
 
+#include <array>
+#include <random>
 #include <string>
 #include <thread>
 
@@ -95,6 +97,119 @@ TEST(Tokenizer, NamesAndIds) {
   EXPECT_EQ(tokenizer->id_to_token(-1), std::nullopt);
   EXPECT_EQ(tokenizer->token_to_id("nothing like it"), std::nullopt);
   EXPECT_EQ(tokenizer->token_to_id("\xFF"), std::nullopt);
+}
+
+std::string bytes_of(
+    const Tokenizer& tokenizer,
+    const std::vector<TokenId>& ids) {
+  std::string all;
+  for (TokenId id : ids) {
+    auto bytes = tokenizer.token_bytes(id);
+    EXPECT_TRUE(bytes.is_ok()) << bytes.status().message();
+    all += *bytes;
+  }
+  return all;
+}
+
+// Any UTF-8, U+0000 included.
+std::string random_text(std::mt19937& random) {
+  static constexpr std::array<char32_t, 5> kLimits = {
+      0x80, 0x180, 0x800, 0xD800, 0x110000};
+  std::string text;
+  for (size_t length = random() % 40; length > 0; --length) {
+    char32_t c = random() % kLimits[random() % kLimits.size()];
+    if (c < 0x80) {
+      text += static_cast<char>(c);
+      continue;
+    }
+    if (c >= 0xD800 && c < 0xE000) {
+      c = 0xFFFD; // half of a surrogate pair is no character
+    }
+    const int followers = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    constexpr std::array<int, 4> kMarks = {0, 0xC0, 0xE0, 0xF0};
+    text += static_cast<char>(kMarks[followers] | (c >> (6 * followers)));
+    for (int i = followers - 1; i >= 0; --i) {
+      text += static_cast<char>(0x80 | ((c >> (6 * i)) & 0x3F));
+    }
+  }
+  return text;
+}
+
+TEST(Tokenizer, BytesOfTheTokensAreTheText) {
+  auto tokenizer = load(tiny_tokenizer_json(
+      {{"h", "e"}, {"l", "l"}, {"he", "ll"}, {"\u0120", "w"}}));
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    const std::string text = "hello w<|im_end|>" + random_text(random);
+    auto ids = tokenizer->encode(text, false);
+    ASSERT_TRUE(ids.is_ok()) << ids.status().message();
+    EXPECT_EQ(bytes_of(*tokenizer, *ids), text);
+  }
+}
+
+TEST(Tokenizer, APartOfACharacterIsItsByte) {
+  auto tokenizer = tiny();
+  for (int byte = 0; byte < 256; ++byte) {
+    EXPECT_EQ(
+        *tokenizer->token_bytes(byte), std::string(1, static_cast<char>(byte)));
+  }
+  EXPECT_EQ(*tokenizer->token_bytes(kTinyImEnd), "<|im_end|>");
+}
+
+TEST(Tokenizer, SpaceMarksAndFallbackTokensAreTheirBytes) {
+  for (auto stripping :
+       {SpaceStripping::kReplaceAndStrip, SpaceStripping::kMetaspace}) {
+    auto tokenizer = load(sentence_piece_tokenizer_json(stripping));
+    TokenId ab = tokenizer->token_to_id("\u2581ab").value();
+    EXPECT_EQ(*tokenizer->token_bytes(ab), " ab");
+    EXPECT_EQ(*tokenizer->token_bytes(kFirstByteToken + 0xE2), "\xE2");
+    EXPECT_EQ(*tokenizer->token_bytes(1), "<s>");
+    auto ids = tokenizer->encode("ab\u20AC ab\U0001F600", false);
+    EXPECT_EQ(bytes_of(*tokenizer, *ids), " ab\u20AC ab\U0001F600");
+  }
+}
+
+TEST(Tokenizer, BytesOfAnUnknownTokenAreRefused) {
+  for (TokenId id : {-1, 259, INT32_MAX}) {
+    auto bytes = tiny()->token_bytes(id);
+    ASSERT_FALSE(bytes.is_ok());
+    EXPECT_EQ(bytes.status().code(), StatusCode::kInvalidRequest);
+    EXPECT_THAT(bytes.status().message(), HasSubstr(std::to_string(id)));
+  }
+}
+
+TEST(Tokenizer, BytesOfATokenThatALastStepChangesAreThoseWithinAText) {
+  // The decoder of WordPiece puts a space before a word that is not the first.
+  std::string json = replaced(
+      tiny_tokenizer_json(),
+      R"("decoder":{"type":"ByteLevel","add_prefix_space":false,)"
+      R"("trim_offsets":true,"use_regex":true})",
+      R"("decoder":{"type":"WordPiece","prefix":"##","cleanup":false})");
+  EXPECT_EQ(*load(json)->token_bytes('a'), " a");
+}
+
+TEST(Tokenizer, AFileThatTheLibraryPanicsOnIsCorruption) {
+  // The second half of a merge is shorter than the prefix that it should have.
+  expect_corruption(
+      replaced(
+          tiny_tokenizer_json({{"a", "b"}}),
+          R"("continuing_subword_prefix":null)",
+          R"("continuing_subword_prefix":"##")"),
+      "not a tokenizer");
+}
+
+TEST(Tokenizer, ATextThatTheLibraryPanicsOnMeansABrokenFile) {
+  // A table for the normalizer that has no entries.
+  auto tokenizer = load(replaced(
+      tiny_tokenizer_json(),
+      R"("normalizer":null)",
+      R"("normalizer":{"type":"Precompiled",)"
+      R"("precompiled_charsmap":"AAAAAA=="})"));
+  auto ids = tokenizer->encode("a", false);
+  ASSERT_FALSE(ids.is_ok());
+  EXPECT_EQ(ids.status().code(), StatusCode::kCorruption);
+  EXPECT_THAT(ids.status().message(), HasSubstr("cannot use this"));
+  EXPECT_THAT(ids.status().message(), Not(HasSubstr("registry")));
 }
 
 TEST(Tokenizer, NothingEncodesToNothing) {

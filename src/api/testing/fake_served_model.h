@@ -59,6 +59,12 @@ class FakeTokenizer final : public Tokenizer {
     }
     return std::string(1, static_cast<char>(id));
   }
+  Result<std::string> token_bytes(TokenId id) const override {
+    if (id < 0 || id >= vocab_size()) {
+      return Status::invalid_request("no token " + std::to_string(id));
+    }
+    return *id_to_token(id);
+  }
   std::optional<TokenId> token_to_id(std::string_view token) const override {
     if (token == "<s>" || token == "</s>") {
       return token == "<s>" ? kBos : kEos;

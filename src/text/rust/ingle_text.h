@@ -2,9 +2,9 @@
 //
 // Strings are a pointer and a length, never terminated; what is passed in is
 // borrowed for the call and checked to be UTF-8. Nothing unwinds out of here:
-// a panic is kIngleTextPanicked. Handles may be used by any number of threads
-// at once; freeing one needs it alone. A null handle or buffer frees to
-// nothing.
+// a panic is kIngleTextPanicked or kIngleTextBroken. Handles may be used by any
+// number of threads at once; freeing one needs it alone. A null handle or
+// buffer frees to nothing.
 //
 // src/lib.rs has the other half of these declarations.
 #pragma once
@@ -23,8 +23,11 @@ typedef enum {
   kIngleTextOk = 0,
   kIngleTextFailed = 1, // the input can't be used; the text says why
   kIngleTextRaised = 2, // raise_exception(): the text is the template's own
-  kIngleTextPanicked = 3, // a bug in the crate or what it is built on
+  kIngleTextPanicked = 3, // a bug in the crate
   kIngleTextAbsent = 4, // no such token
+  // A library panicked: how some refuse a file that is broken in a way that
+  // they don't check, when it is loaded or used.
+  kIngleTextBroken = 5,
 } IngleTextCode;
 
 // Bytes that the crate allocated: a result, or the message of a failure in one
@@ -66,6 +69,12 @@ IngleTextCode ingle_tokenizer_decode(
     int skip_special_tokens,
     IngleTextBuffer* out);
 IngleTextCode ingle_tokenizer_id_to_token(
+    const IngleTokenizer* tokenizer,
+    int32_t id,
+    IngleTextBuffer* out);
+// The bytes that the token stands for within a text; not UTF-8 where it is a
+// part of a character.
+IngleTextCode ingle_tokenizer_token_bytes(
     const IngleTokenizer* tokenizer,
     int32_t id,
     IngleTextBuffer* out);

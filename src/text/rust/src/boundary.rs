@@ -2,10 +2,13 @@
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::ops::RangeInclusive;
 use std::os::raw::c_char;
 use std::panic::{catch_unwind, set_hook, AssertUnwindSafe};
 use std::sync::Once;
 use std::thread;
+
+const MAX_MESSAGE: usize = 1000; // bytes
 
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +18,7 @@ pub enum Code {
     Raised = 2,
     Panicked = 3,
     Absent = 4,
+    Broken = 5,
 }
 
 #[derive(Debug)]
@@ -41,8 +45,8 @@ impl Buffer {
         }
     }
 
-    fn new(text: String) -> Self {
-        let (data, size) = into_raw(text.into_bytes());
+    fn new(bytes: Vec<u8>) -> Self {
+        let (data, size) = into_raw(bytes);
         Buffer {
             data: data.cast(),
             size,
@@ -107,7 +111,11 @@ pub unsafe fn bytes<'a>(data: *const c_char, size: usize) -> &'a [u8] {
 }
 
 pub unsafe fn text<'a>(data: *const c_char, size: usize) -> Result<&'a str, Failure> {
-    std::str::from_utf8(unsafe { bytes(data, size) }).map_err(|error| {
+    utf8(unsafe { bytes(data, size) })
+}
+
+pub fn utf8(bytes: &[u8]) -> Result<&str, Failure> {
+    std::str::from_utf8(bytes).map_err(|error| {
         Failure::Failed(format!(
             "the text is not UTF-8: bad byte at offset {}",
             error.valid_up_to()
@@ -124,32 +132,44 @@ pub unsafe fn free_handle<T>(handle: *mut T) {
     let _ = catch_unwind(AssertUnwindSafe(move || drop(handle)));
 }
 
-/// Runs `body`; its text, or the message of its failure, goes to `out`.
-pub unsafe fn guard(out: *mut Buffer, body: impl FnOnce() -> Result<String, Failure>) -> Code {
-    let (code, text) = run(body);
-    unsafe { *out = Buffer::new(text) };
+/// Runs `body`; its text or bytes, or the message of its failure, go to `out`.
+pub unsafe fn guard<T: Into<Vec<u8>>>(
+    out: *mut Buffer,
+    body: impl FnOnce() -> Result<T, Failure>,
+) -> Code {
+    let (code, bytes) = run(body);
+    unsafe { *out = Buffer::new(bytes) };
     code
 }
 
-/// As `guard`, on a thread of its own with a stack of `stack_bytes`. Memory is
-/// taken for as much of it as is used.
+/// As `guard`, on a thread of its own. `body` is told the size of its stack: the
+/// larger of `stack_bytes`, or what of it the system grants. Memory is taken for
+/// as much as is used.
 pub unsafe fn guard_on_stack(
-    stack_bytes: usize,
+    stack_bytes: RangeInclusive<usize>,
     out: *mut Buffer,
-    body: impl FnOnce() -> Result<String, Failure> + Send,
+    body: impl Fn(usize) -> Result<String, Failure> + Sync,
 ) -> Code {
-    let (code, text) = thread::scope(|scope| {
+    let (least, mut size) = stack_bytes.into_inner();
+    let body = &body;
+    let (code, bytes) = thread::scope(|scope| loop {
         let started = thread::Builder::new()
-            .stack_size(stack_bytes)
-            .spawn_scoped(scope, || run(body));
+            .stack_size(size)
+            .spawn_scoped(scope, move || run(|| body(size)));
         match started {
-            Ok(thread) => thread
-                .join()
-                .unwrap_or_else(|panic| (Code::Panicked, panic_message(&*panic).into())),
-            Err(error) => (Code::Panicked, format!("no thread to run on: {error}")),
+            Ok(thread) => {
+                break thread
+                    .join()
+                    .unwrap_or_else(|panic| (Code::Panicked, panic_message(&*panic).into()))
+            }
+            Err(error) if size <= least => {
+                let message = format!("no thread to run on: {error}");
+                break (Code::Panicked, message.into());
+            }
+            Err(_) => size = least.max(size / 2),
         }
     });
-    unsafe { *out = Buffer::new(text) };
+    unsafe { *out = Buffer::new(bytes) };
     code
 }
 
@@ -161,43 +181,64 @@ pub unsafe fn guard_create<T>(
 ) -> Code {
     unsafe { *out = std::ptr::null_mut() };
     let mut handle = std::ptr::null_mut();
-    let (code, text) = run(|| {
+    let (code, message) = run(|| {
         handle = Box::into_raw(Box::new(body()?));
         Ok(String::new())
     });
     unsafe {
         *out = handle;
-        *error = Buffer::new(text);
+        *error = Buffer::new(message);
     }
     code
 }
 
-thread_local! {
-    /// Where the last panic of this thread was: "file:line".
-    static PANICKED_AT: RefCell<String> = const { RefCell::new(String::new()) };
+#[derive(Default)]
+struct Panic {
+    in_library: bool,
+    at: String, // "file:line"
 }
 
-fn run(body: impl FnOnce() -> Result<String, Failure>) -> (Code, String) {
+thread_local! {
+    static LAST_PANIC: RefCell<Panic> = RefCell::new(Panic::default());
+}
+
+fn run<T: Into<Vec<u8>>>(body: impl FnOnce() -> Result<T, Failure>) -> (Code, Vec<u8>) {
     // The message of a panic goes to the caller, not to standard error.
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
         set_hook(Box::new(|panic| {
             if let Some(at) = panic.location() {
-                PANICKED_AT.set(format!("{}:{}", at.file(), at.line()));
+                let in_registry = within_registry(at.file());
+                LAST_PANIC.set(Panic {
+                    in_library: in_registry.is_some(),
+                    at: format!("{}:{}", in_registry.unwrap_or(at.file()), at.line()),
+                });
             }
         }))
     });
 
     match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(text)) => (Code::Ok, text),
-        Ok(Err(Failure::Failed(message))) => (Code::Failed, one_line(&message)),
-        Ok(Err(Failure::Raised(message))) => (Code::Raised, message),
-        Ok(Err(Failure::Absent)) => (Code::Absent, String::new()),
+        Ok(Ok(result)) => (Code::Ok, result.into()),
+        Ok(Err(Failure::Failed(message))) => (Code::Failed, one_line(&message).into()),
+        Ok(Err(Failure::Raised(message))) => (Code::Raised, one_line(&message).into()),
+        Ok(Err(Failure::Absent)) => (Code::Absent, Vec::new()),
         Err(panic) => {
+            let Panic { in_library, at } = LAST_PANIC.take();
+            let code = if in_library {
+                Code::Broken
+            } else {
+                Code::Panicked
+            };
             let message = one_line(panic_message(&*panic));
-            (Code::Panicked, format!("{}: {message}", PANICKED_AT.take()))
+            (code, format!("{at}: {message}").into())
         }
     }
+}
+
+/// The path of a source file of a library, without where Cargo keeps it.
+fn within_registry(file: &str) -> Option<&str> {
+    let (_, path) = file.split_once("/registry/src/")?;
+    path.split_once('/').map(|(_, in_registry)| in_registry)
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> &str {
@@ -210,11 +251,22 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     }
 }
 
+/// A message is never empty, and cut where it is long: the input may be in it.
 fn one_line(message: &str) -> String {
-    message
+    let mut line = message
         .split(|c: char| c.is_control())
         .map(str::trim)
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
-        .join(" ")
+        .join(" ");
+    if line.is_empty() {
+        return "no reason was given".into();
+    }
+    if line.len() > MAX_MESSAGE {
+        let is_end = |at: &usize| line.is_char_boundary(*at);
+        let end = (0..=MAX_MESSAGE).rev().find(is_end).unwrap_or(0);
+        line.truncate(end);
+        line += "...";
+    }
+    line
 }

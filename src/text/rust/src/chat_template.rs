@@ -1,8 +1,8 @@
 //! Chat templates as Hugging Face's `transformers` renders them.
 
-use std::borrow::Cow;
 use std::cell::Cell;
-use std::fmt::{self, Write};
+use std::fmt;
+use std::ops::RangeInclusive;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
@@ -10,29 +10,50 @@ use minijinja::{
     escape_formatter, AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior,
     Value,
 };
-use minijinja_contrib::pycompat::unknown_method_callback;
 
 use crate::boundary::Failure;
+use crate::generation_tags::without_generation_tags;
+use crate::python_filters::{self, escaped, text_of};
 use crate::python_json::{tojson, BYTES_PER_FUEL};
+use crate::python_methods::call_method;
+use crate::python_values::{as_float, from_json, write_str};
 use crate::strftime::strftime;
 
 const NAME: &str = "chat_template";
 
 /// What one rendering may do: an instruction costs 1, and so do 64 bytes of
-/// text. A conversation of a thousand messages needs under a million; a
-/// template that never ends is stopped within about a second and 128 MiB.
-const FUEL: u64 = 2 << 20;
-/// Values can be nested until the fuel is gone, and are printed and freed
-/// recursively. A level costs at least 1.5 fuel; printing takes 385 bytes of
-/// stack for it, freeing 80: 514 MiB in all, and half as much again to spare.
-pub const STACK_BYTES: usize = 768 << 20;
+/// text. So much for a short conversation: a template that never ends is
+/// stopped within about a second and 128 MiB.
+const BASE_FUEL: usize = 2 << 20;
+/// And so much for each byte of the variables. Templates spend up to 5 on one
+/// of the shortest messages; those that look through the whole conversation at
+/// each message, as Gemma 4's, get to 2,000 messages of 240 bytes.
+const FUEL_PER_BYTE: usize = 32;
+/// The longest conversation's. It is used up within seconds and 2 GiB.
+const MAX_FUEL: usize = 32 << 20;
+/// Values can be nested until the fuel is gone, and are made into text by `~`
+/// and freed recursively. A level costs at least 1.5 fuel; the one takes 385
+/// bytes of stack for it, the other 80: 257 bytes for 1 fuel, and half as much
+/// again to spare.
+const STACK_BYTES_PER_FUEL: usize = 384;
 /// Macro calls inside each other. A template needs a handful.
 const RECURSION_LIMIT: usize = 100;
+/// Bytes of the template in a message.
+const MAX_SHOWN_CODE: usize = 120;
 
 thread_local! {
     /// What the rendering on this thread takes for the time. (A variable of
     /// the template would not be seen inside its macros.)
     static NOW: Cell<i64> = const { Cell::new(0) };
+}
+
+/// The stack on which a context of `bytes` can be rendered, and the smallest
+/// that is of use.
+pub fn stack_bytes(bytes: usize) -> RangeInclusive<usize> {
+    let fuel = bytes
+        .saturating_mul(FUEL_PER_BYTE)
+        .saturating_add(BASE_FUEL);
+    BASE_FUEL * STACK_BYTES_PER_FUEL..=fuel.min(MAX_FUEL) * STACK_BYTES_PER_FUEL
 }
 
 pub struct ChatTemplate {
@@ -51,14 +72,14 @@ impl ChatTemplate {
         );
         env.set_auto_escape_callback(|_| AutoEscape::None);
         env.set_undefined_behavior(UndefinedBehavior::Lenient);
-        env.set_unknown_method_callback(unknown_method_callback);
+        env.set_unknown_method_callback(call_method);
         env.set_debug(true);
-        env.set_fuel(Some(FUEL));
         env.set_recursion_limit(RECURSION_LIMIT);
         env.remove_global("debug");
         // It lays values out by their depth: nested ones in quadratic space.
         env.remove_filter("pprint");
         env.set_formatter(print_value);
+        python_filters::add_to(&mut env);
         env.add_filter("tojson", tojson);
         env.add_function("raise_exception", raise_exception);
         env.add_function("strftime_now", strftime_now);
@@ -67,8 +88,12 @@ impl ChatTemplate {
         Ok(ChatTemplate { env })
     }
 
-    pub fn render(&self, context: &str, now: i64) -> Result<String, Failure> {
-        let context: Value = serde_json::from_str(context).map_err(|error| {
+    /// `stack_bytes`: that of this thread, which is what the template may use.
+    pub fn render(&self, context: &str, now: i64, stack_bytes: usize) -> Result<String, Failure> {
+        // The budget is the environment's. A copy shares all else with it.
+        let mut env = self.env.clone();
+        env.set_fuel(Some((stack_bytes / STACK_BYTES_PER_FUEL) as u64));
+        let context = from_json(context).map_err(|error| {
             Failure::Failed(format!("the template's variables are not JSON: {error}"))
         })?;
         if context.kind() != ValueKind::Map {
@@ -77,10 +102,7 @@ impl ChatTemplate {
             ));
         }
         NOW.set(now);
-        let template = self
-            .env
-            .get_template(NAME)
-            .map_err(|error| describe(&error))?;
+        let template = env.get_template(NAME).map_err(|error| describe(&error))?;
         template.render(context).map_err(|error| describe(&error))
     }
 }
@@ -89,12 +111,15 @@ impl ChatTemplate {
 /// were written; one that holds itself many times over has to be stopped on
 /// the way.
 fn print_value(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
-    if value.as_object().is_none() {
+    if matches!(state.auto_escape(), AutoEscape::Html) && !value.is_safe() {
+        return Ok(out.write_str(&escaped(&text_of(state, value)?))?);
+    }
+    if value.as_object().is_none() && as_float(value).is_none() {
         return escape_formatter(out, state, value);
     }
     let fuel = state.fuel_levels().map_or(0, |(_, remaining)| remaining);
     let left = fuel as usize * BYTES_PER_FUEL;
-    write!(Limited { out, left }, "{value}").map_err(|_| Error::from(ErrorKind::OutOfFuel))
+    write_str(&mut Limited { out, left }, value).map_err(|_| Error::from(ErrorKind::OutOfFuel))
 }
 
 struct Limited<'a, 'b> {
@@ -135,6 +160,12 @@ fn strftime_now(format: &str) -> Result<String, Error> {
     })
 }
 
+/// What of the template failed, if it is short enough to be shown.
+fn code_of(error: &Error) -> Option<&str> {
+    let code = error.template_source()?.get(error.range()?)?;
+    (!code.is_empty() && code.len() <= MAX_SHOWN_CODE).then_some(code)
+}
+
 fn describe(error: &Error) -> Failure {
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
     let mut deepest = error;
@@ -161,32 +192,8 @@ fn describe(error: &Error) -> Failure {
         message += ": ";
         message += detail;
     }
+    if let Some(code) = code_of(deepest).or_else(|| code_of(error)) {
+        message += &format!(", in `{code}`");
+    }
     Failure::Failed(message)
-}
-
-/// `{% generation %}` marks what the assistant said, for training masks. It
-/// renders as its content and is a scope of its own, which is what `with` is.
-fn without_generation_tags(source: &str) -> Cow<'_, str> {
-    if !source.contains("generation") {
-        return Cow::Borrowed(source);
-    }
-    let mut out = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(start) = rest.find("{%") {
-        let (before, tag) = rest.split_at(start);
-        out.push_str(before);
-        let Some(end) = tag.find("%}") else {
-            rest = tag;
-            break;
-        };
-        let body = &tag[2..end];
-        match body.trim_matches(|c: char| c.is_whitespace() || c == '-' || c == '+') {
-            "generation" => out.push_str(&tag[..end].replace("generation", "with")),
-            "endgeneration" => out.push_str(&tag[..end].replace("endgeneration", "endwith")),
-            _ => out.push_str(&tag[..end]),
-        }
-        rest = &tag[end..];
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
 }

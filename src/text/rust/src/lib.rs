@@ -3,14 +3,23 @@
 
 mod boundary;
 mod chat_template;
+mod generation_tags;
+mod python_arguments;
+mod python_filters;
 mod python_json;
+mod python_methods;
+mod python_text;
+mod python_values;
 mod strftime;
+mod token_bytes;
 mod tokenizer;
 
 use std::os::raw::{c_char, c_int};
 
-use boundary::{bytes, guard, guard_create, guard_on_stack, text, Buffer, Code, Failure, Ids};
-use chat_template::{ChatTemplate, STACK_BYTES};
+use boundary::{
+    bytes, guard, guard_create, guard_on_stack, text, utf8, Buffer, Code, Failure, Ids,
+};
+use chat_template::{stack_bytes, ChatTemplate};
 use tokenizer::Tokenizer;
 
 /// # Safety
@@ -100,6 +109,17 @@ pub unsafe extern "C" fn ingle_tokenizer_id_to_token(
 /// # Safety
 /// As the header says.
 #[no_mangle]
+pub unsafe extern "C" fn ingle_tokenizer_token_bytes(
+    tokenizer: *const Tokenizer,
+    id: i32,
+    out: *mut Buffer,
+) -> Code {
+    unsafe { guard(out, || (*tokenizer).token_bytes(id)) }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
 pub unsafe extern "C" fn ingle_tokenizer_token_to_id(
     tokenizer: *const Tokenizer,
     token: *const c_char,
@@ -160,7 +180,9 @@ pub unsafe extern "C" fn ingle_template_render(
 ) -> Code {
     unsafe {
         let template = &*handle;
-        let context = text(context, context_size);
-        guard_on_stack(STACK_BYTES, out, || template.render(context?, now))
+        let context = bytes(context, context_size);
+        guard_on_stack(stack_bytes(context_size), out, |stack_bytes| {
+            template.render(utf8(context)?, now, stack_bytes)
+        })
     }
 }

@@ -6,6 +6,9 @@
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, ErrorKind, State, Value};
 
+use crate::python_arguments::{argument, bad_argument};
+use crate::python_values::{as_float, float_repr};
+
 /// Deeper than any JSON a request may hold (the parser stops at 128).
 const MAX_DEPTH: usize = 256;
 /// What writing costs, besides one for each value: more than copying a string
@@ -18,22 +21,17 @@ pub fn tojson(
     state: &State,
     value: &Value,
     ensure_ascii: Option<bool>,
+    indent: Option<Value>,
     options: Kwargs,
 ) -> Result<String, Error> {
-    let indent: Option<Value> = options.get("indent")?;
+    let ensure_ascii = argument(ensure_ascii, &options, "ensure_ascii")?.unwrap_or(false);
+    let indent = argument(indent, &options, "indent")?;
     let separators: Option<Value> = options.get("separators")?;
-    let indent = indent.filter(|indent| !indent.is_none());
-    let separators = separators.filter(|separators| !separators.is_none());
     let mut writer = Writer {
         state,
         out: String::new(),
         paid: 0,
-        ensure_ascii: match ensure_ascii {
-            Some(yes) => yes,
-            None => options
-                .get::<Option<bool>>("ensure_ascii")?
-                .unwrap_or(false),
-        },
+        ensure_ascii,
         sort_keys: options.get::<Option<bool>>("sort_keys")?.unwrap_or(false),
         item_separator: if indent.is_some() { "," } else { ", " }.into(),
         key_separator: ": ".into(),
@@ -46,10 +44,6 @@ pub fn tojson(
     writer.write(value, 0)?;
     writer.pay()?;
     Ok(writer.out)
-}
-
-fn bad_argument(message: &'static str) -> Error {
-    Error::new(ErrorKind::InvalidOperation, message)
 }
 
 /// One level's indentation: a string, or a number of spaces.
@@ -106,6 +100,7 @@ impl Writer<'_, '_, '_> {
             ValueKind::String => self.write_string(value.as_str().unwrap_or_default()),
             ValueKind::Seq | ValueKind::Iterable => self.write_array(value, depth)?,
             ValueKind::Map => self.write_object(value, depth)?,
+            ValueKind::Plain if as_float(value).is_some() => self.out.push_str(&number(value)),
             kind => {
                 return Err(Error::new(
                     ErrorKind::InvalidOperation,
@@ -204,33 +199,13 @@ impl Writer<'_, '_, '_> {
     }
 }
 
+/// As `repr`, but for what Python's JSON calls otherwise.
 fn number(value: &Value) -> String {
-    match f64::try_from(value.clone()) {
-        Ok(float) if !value.is_integer() => python_float(float),
-        _ => value.to_string(),
-    }
-}
-
-/// `repr(float)`: the shortest digits that read back, in exponent form below
-/// 1e-4 and from 1e16 on.
-fn python_float(value: f64) -> String {
-    if value.is_nan() {
-        return "NaN".into();
-    }
-    if value.is_infinite() {
-        return if value > 0.0 { "Infinity" } else { "-Infinity" }.into();
-    }
-    let scientific = format!("{value:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if value != 0.0 && !(-4..16).contains(&exponent) {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{digits}e{sign}{:02}", exponent.abs());
-    }
-    let plain = value.to_string();
-    if plain.contains('.') {
-        plain
-    } else {
-        plain + ".0"
+    match as_float(value) {
+        Some(float) if float.is_nan() => "NaN".into(),
+        Some(f64::INFINITY) => "Infinity".into(),
+        Some(f64::NEG_INFINITY) => "-Infinity".into(),
+        Some(float) => float_repr(float),
+        None => value.to_string(),
     }
 }

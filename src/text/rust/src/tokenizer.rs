@@ -1,6 +1,7 @@
 use std::str::FromStr;
 
 use crate::boundary::Failure;
+use crate::token_bytes::TokenBytes;
 
 /// Ids are indices of arrays elsewhere (logits, the set below): a file can't
 /// make them arbitrarily large. The largest vocabularies in use have 262,144.
@@ -10,6 +11,7 @@ pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
     /// By id: whether a token has it.
     known: Vec<bool>,
+    bytes: TokenBytes,
 }
 
 impl Tokenizer {
@@ -43,7 +45,12 @@ impl Tokenizer {
         if known.is_empty() {
             return Err(Failure::Failed("the vocabulary is empty".into()));
         }
-        Ok(Tokenizer { inner, known })
+        let bytes = TokenBytes::new(&inner);
+        Ok(Tokenizer {
+            inner,
+            known,
+            bytes,
+        })
     }
 
     pub fn encode(&self, text: &str, add_special_tokens: bool) -> Result<Vec<i32>, Failure> {
@@ -72,6 +79,11 @@ impl Tokenizer {
 
     pub fn id_to_token(&self, id: i32) -> Option<String> {
         self.inner.id_to_token(u32::try_from(id).ok()?)
+    }
+
+    pub fn token_bytes(&self, id: i32) -> Result<Vec<u8>, Failure> {
+        self.check(id as u32)?;
+        self.bytes.of(&self.inner, id as u32)
     }
 
     pub fn token_to_id(&self, token: &str) -> Option<i32> {

@@ -1,4 +1,4 @@
-#include "import/utf8.h"
+#include "base/utf8.h"
 
 #include <array>
 #include <cstdint>
