@@ -5,6 +5,11 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Boost 1.81 REQUIRED)
+find_path(LIBEDIT_INCLUDE_DIR histedit.h REQUIRED)
+find_library(LIBEDIT_LIBRARY edit REQUIRED)
+add_library(libedit INTERFACE IMPORTED)
+target_include_directories(libedit INTERFACE "${LIBEDIT_INCLUDE_DIR}")
+target_link_libraries(libedit INTERFACE "${LIBEDIT_LIBRARY}")
 
 execute_process(
   COMMAND "${INGLE_PYTHON}" -m mlx --cmake-dir

@@ -1,8 +1,9 @@
-// From the body of a request to a generation and the writer of its answer.
+// From the body of a request to generations and the writer of their answer.
 #pragma once
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "api/answer_writer.h"
 #include "base/status.h"
@@ -12,7 +13,7 @@
 namespace ingle {
 
 struct Answer {
-  GenerationRequest generation;
+  std::vector<GenerationRequest> generations; // one per choice, in their order
   std::unique_ptr<AnswerWriter> writer;
   bool stream = false;
 };

@@ -1,16 +1,14 @@
 #include "api/chat_request.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "api/json_reader.h"
 
 namespace ingle {
 namespace {
-
-std::string indexed(const std::string& path, size_t index) {
-  return path + "[" + std::to_string(index) + "]";
-}
 
 bool is_role(std::string_view role) {
   constexpr std::array<std::string_view, 4> kRoles = {
@@ -27,15 +25,17 @@ Result<std::string> flatten_parts(const Json& parts, const std::string& path) {
   std::string text;
   for (size_t i = 0; i < parts.size(); ++i) {
     INGLE_ASSIGN_OR_RETURN(
-        const JsonObject part, JsonObject::from(parts[i], indexed(path, i)));
+        const JsonObject part,
+        JsonObject::from(parts[i], indexed_path(path, i)));
     INGLE_ASSIGN_OR_RETURN(const auto type, part.get_string("type"));
     if (type != "text") {
       return invalid_field(
-          part.path_of("type"), "only \"text\" parts are supported");
+          part.path_of("type"),
+          "expected \"text\": parts of other types are not supported");
     }
     INGLE_ASSIGN_OR_RETURN(const auto piece, part.get_string("text"));
     if (!piece) {
-      return invalid_field(part.path_of("text"), "is required");
+      return missing_field(part.path_of("text"), "a string");
     }
     text += *piece;
   }
@@ -44,18 +44,19 @@ Result<std::string> flatten_parts(const Json& parts, const std::string& path) {
 
 // Templates iterate the arguments, clients send them as a string of JSON. A
 // string that is no JSON object (a model's slip, sent back as history) stays.
-Status parse_arguments(Json& call, const std::string& path) {
+Status
+parse_arguments(Json& call, const std::string& path, JsonBudget& budget) {
   INGLE_ASSIGN_OR_RETURN(const JsonObject object, JsonObject::from(call, path));
   const std::string function_path = object.path_of("function");
   const Json* const function = object.find("function");
   if (function == nullptr) {
-    return invalid_field(function_path, "is required");
+    return missing_field(function_path, "an object");
   }
   INGLE_ASSIGN_OR_RETURN(
       const JsonObject fields, JsonObject::from(*function, function_path));
   INGLE_ASSIGN_OR_RETURN(const auto name, fields.get_string("name"));
   if (!name) {
-    return invalid_field(fields.path_of("name"), "is required");
+    return missing_field(fields.path_of("name"), "a string");
   }
   const Json* const arguments = fields.find("arguments");
   if (arguments == nullptr || arguments->is_object()) {
@@ -63,14 +64,23 @@ Status parse_arguments(Json& call, const std::string& path) {
   }
   INGLE_ASSIGN_OR_RETURN(const auto text, fields.get_string("arguments"));
   auto parsed =
-      text->empty() ? Result<Json>(Json::object()) : parse_json(*text);
+      text->empty() ? Result<Json>(Json::object()) : parse_json(*text, budget);
+  if (budget.is_exceeded) {
+    return invalid_field(
+        fields.path_of("arguments"),
+        "expected calls whose arguments together have at most " +
+            std::to_string(kMaxRequestValues) + " values, got more than that");
+  }
   if (parsed.is_ok() && parsed->is_object()) {
     call["function"]["arguments"] = *std::move(parsed);
   }
   return {};
 }
 
-Status normalise_tool_calls(Json& message, const std::string& path) {
+Status normalise_tool_calls(
+    Json& message,
+    const std::string& path,
+    JsonBudget& budget) {
   const auto calls = message.find("tool_calls");
   if (calls == message.end() || calls->is_null()) {
     return {};
@@ -80,7 +90,8 @@ Status normalise_tool_calls(Json& message, const std::string& path) {
     return wrong_type(calls_path, "an array", *calls);
   }
   for (size_t i = 0; i < calls->size(); ++i) {
-    INGLE_RETURN_IF_ERROR(parse_arguments((*calls)[i], indexed(calls_path, i)));
+    INGLE_RETURN_IF_ERROR(
+        parse_arguments((*calls)[i], indexed_path(calls_path, i), budget));
   }
   return {};
 }
@@ -95,7 +106,7 @@ normalise_content(Json& message, const std::string& path, bool may_be_absent) {
       return {};
     }
     return content == message.end()
-        ? invalid_field(content_path, "is required")
+        ? missing_field(content_path, kExpected)
         : wrong_type(content_path, kExpected, *content);
   }
   if (content->is_string()) {
@@ -110,7 +121,39 @@ normalise_content(Json& message, const std::string& path, bool may_be_absent) {
   return {};
 }
 
-Status normalise_message(Json& message, const std::string& path) {
+// Templates ask whether a key is there, not whether it says something.
+void drop_nulls(Json& message) {
+  auto& fields = message.get_ref<Json::object_t&>();
+  Json::object_t kept;
+  for (auto& [key, value] : fields) {
+    if (!value.is_null()) {
+      kept.emplace_back(key, std::move(value)); // keys are not there twice
+    }
+  }
+  fields = std::move(kept);
+}
+
+// What a model thought is sent back under several names, and templates read
+// one or the other.
+void spread_reasoning(Json& message) {
+  for (const char* const name :
+       {"reasoning_content", "reasoning", "thinking"}) {
+    const auto found = message.find(name);
+    if (found == message.end() || !found->is_string()) {
+      continue;
+    }
+    const std::string thought = found->get<std::string>();
+    for (const char* const other : {"reasoning_content", "thinking"}) {
+      if (!message.contains(other)) {
+        message[other] = thought;
+      }
+    }
+    return;
+  }
+}
+
+Status
+normalise_message(Json& message, const std::string& path, JsonBudget& budget) {
   INGLE_ASSIGN_OR_RETURN(
       const JsonObject object, JsonObject::from(message, path));
   INGLE_ASSIGN_OR_RETURN(auto role, object.get_string("role"));
@@ -128,23 +171,28 @@ Status normalise_message(Json& message, const std::string& path) {
   const bool has_calls = role == "assistant" && calls != nullptr &&
       calls->is_array() && !calls->empty();
   INGLE_RETURN_IF_ERROR(normalise_content(message, path, has_calls));
-  return normalise_tool_calls(message, path);
+  INGLE_RETURN_IF_ERROR(normalise_tool_calls(message, path, budget));
+  drop_nulls(message);
+  spread_reasoning(message);
+  return {};
 }
 
 Result<std::string> read_messages(Json& body) {
   const auto messages = body.find("messages");
   if (messages == body.end()) {
-    return invalid_field("messages", "is required");
+    return missing_field("messages", "an array of messages");
   }
   if (!messages->is_array()) {
     return wrong_type("messages", "an array", *messages);
   }
   if (messages->empty()) {
-    return invalid_field("messages", "at least one message is required");
+    return invalid_field(
+        "messages", "expected at least one message, got an empty array");
   }
+  JsonBudget budget;
   for (size_t i = 0; i < messages->size(); ++i) {
     INGLE_RETURN_IF_ERROR(
-        normalise_message((*messages)[i], indexed("messages", i)));
+        normalise_message((*messages)[i], indexed_path("messages", i), budget));
   }
   return to_text(*messages);
 }
@@ -162,15 +210,32 @@ Result<bool> may_call_tools(const JsonObject& body) {
   const bool names_a_tool = choice->is_object() && choice->contains("type") &&
       choice->at("type").is_string();
   if (names_a_tool || *choice == Json("required")) {
-    return invalid_field(
-               body.path_of(kField),
-               "making the model call a tool is not supported yet")
-        .with_reason("unsupported_parameter");
+    return not_supported_yet(
+        body.path_of(kField), "making the model call a tool");
   }
   return invalid_field(
       body.path_of(kField),
       "expected \"none\", \"auto\", \"required\" or an object that names a "
       "tool");
+}
+
+Status check_tool(const Json& tool, const std::string& path) {
+  INGLE_ASSIGN_OR_RETURN(const JsonObject object, JsonObject::from(tool, path));
+  INGLE_ASSIGN_OR_RETURN(const auto type, object.get_string("type"));
+  if (type != "function") {
+    return invalid_field(
+        object.path_of("type"),
+        "expected \"function\": tools of other types are not supported");
+  }
+  const std::string function_path = object.path_of("function");
+  const Json* const function = object.find("function");
+  if (function == nullptr) {
+    return missing_field(function_path, "an object");
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const JsonObject fields, JsonObject::from(*function, function_path));
+  INGLE_ASSIGN_OR_RETURN(const auto name, fields.get_string("name"));
+  return name ? Status() : missing_field(fields.path_of("name"), "a string");
 }
 
 Result<std::string> read_tools(const JsonObject& body) {
@@ -183,19 +248,96 @@ Result<std::string> read_tools(const JsonObject& body) {
     return wrong_type("tools", "an array", *tools);
   }
   for (size_t i = 0; i < tools->size(); ++i) {
-    INGLE_RETURN_IF_ERROR(
-        JsonObject::from((*tools)[i], indexed("tools", i)).status());
+    INGLE_RETURN_IF_ERROR(check_tool((*tools)[i], indexed_path("tools", i)));
   }
   return tools->empty() || !enabled ? std::string() : to_text(*tools);
 }
 
+// Fields of answers that ingle does not make yet.
+Status refuse_missing_features(const JsonObject& body) {
+  for (const char* const name : {"functions", "function_call"}) {
+    if (body.find(name) != nullptr) {
+      return not_supported_yet(name, "what \"tools\" has replaced");
+    }
+  }
+  const Json* const modalities = body.find("modalities");
+  if (modalities != nullptr && *modalities != Json::array({"text"})) {
+    return not_supported_yet("modalities", "a value other than [\"text\"]");
+  }
+  return {};
+}
+
+bool has_variable(const ChatRequest& request, std::string_view wanted) {
+  return std::any_of(
+      request.template_variables.begin(),
+      request.template_variables.end(),
+      [&](const auto& variable) { return variable.first == wanted; });
+}
+
+// Some templates ask how hard to think, others whether; what
+// chat_template_kwargs says stands over it.
+Status read_reasoning(const JsonObject& body, ChatRequest& request) {
+  constexpr std::string_view kField = "reasoning_effort";
+  INGLE_ASSIGN_OR_RETURN(const auto effort, body.get_string(kField));
+  if (!effort) {
+    return {};
+  }
+  const auto add = [&](std::string_view name, const Json& value) {
+    if (!has_variable(request, name)) {
+      request.template_variables.emplace_back(name, to_text(value));
+    }
+  };
+  add("enable_thinking", *effort != "none");
+  if (*effort != "none") {
+    add(kField, *effort);
+  }
+  return {};
+}
+
+// A model that does not think is sent astray by a high temperature.
+void cap_temperature(const JsonObject& body, ChatRequest& request) {
+  constexpr float kCap = 0.7f;
+  const bool thinks = std::none_of(
+      request.template_variables.begin(),
+      request.template_variables.end(),
+      [](const auto& variable) {
+        return variable.first == "enable_thinking" &&
+            variable.second == "false";
+      });
+  if (!thinks && body.find("temperature") == nullptr) {
+    float& temperature = request.options.sampling.temperature;
+    temperature = std::min(temperature, kCap);
+  }
+}
+
+// `logprobs` switches them on, and so does `top_logprobs` alone.
+Result<std::optional<int>> read_logprobs(const JsonObject& body) {
+  INGLE_ASSIGN_OR_RETURN(const auto enabled, body.get_bool("logprobs"));
+  INGLE_ASSIGN_OR_RETURN(
+      const auto top,
+      body.get_integer_or_unset("top_logprobs", 0, kMaxTopLogprobs));
+  if (enabled == false && top.value_or(0) > 0) {
+    return invalid_field(
+        "logprobs", "expected true where top_logprobs is given, got false");
+  }
+  if (enabled.value_or(false) || top.value_or(0) > 0) {
+    return std::optional(static_cast<int>(top.value_or(0)));
+  }
+  return std::optional<int>();
+}
+
 } // namespace
 
-Result<ChatRequest> parse_chat_request(std::string_view body) {
+Result<ChatRequest> parse_chat_request(
+    std::string_view body,
+    const SamplingParams& defaults) {
   INGLE_ASSIGN_OR_RETURN(Json json, parse_json(body));
   INGLE_ASSIGN_OR_RETURN(const JsonObject object, JsonObject::from(json, ""));
   ChatRequest request;
-  INGLE_ASSIGN_OR_RETURN(request.options, read_request_options(object));
+  INGLE_ASSIGN_OR_RETURN(
+      request.options,
+      read_request_options(object, defaults, /*least_max_tokens=*/1));
+  INGLE_ASSIGN_OR_RETURN(request.options.top_logprobs, read_logprobs(object));
   INGLE_ASSIGN_OR_RETURN(request.tools, read_tools(object));
   if (const Json* const variables = object.find("chat_template_kwargs")) {
     INGLE_RETURN_IF_ERROR(
@@ -204,6 +346,9 @@ Result<ChatRequest> parse_chat_request(std::string_view body) {
       request.template_variables.emplace_back(name, to_text(value));
     }
   }
+  INGLE_RETURN_IF_ERROR(refuse_missing_features(object));
+  INGLE_RETURN_IF_ERROR(read_reasoning(object, request));
+  cap_temperature(object, request);
   INGLE_ASSIGN_OR_RETURN(request.messages, read_messages(json));
   return request;
 }

@@ -1,4 +1,4 @@
-// The body of POST /v1/chat/completions.
+// The body of POST /v1/chat/completions, and of POST /apply-template.
 #pragma once
 
 #include <string>
@@ -15,7 +15,9 @@ struct ChatRequest {
   RequestOptions options;
   // A JSON array in the form templates expect: role developer is system,
   // arrays of text parts are one string, the arguments of tool calls are
-  // objects. Everything else of a message is as the client sent it.
+  // objects, keys that are null are gone, and what the model thought stands in
+  // reasoning_content and in thinking. Everything else of a message is as the
+  // client sent it.
   std::string messages;
   std::string tools; // a JSON array; empty: none
   // chat_template_kwargs: name, JSON value.
@@ -24,6 +26,8 @@ struct ChatRequest {
 
 // Errors: kInvalidRequest, naming the place. A tool_choice that asks for a call
 // is refused (reason "unsupported_parameter").
-Result<ChatRequest> parse_chat_request(std::string_view body);
+Result<ChatRequest> parse_chat_request(
+    std::string_view body,
+    const SamplingParams& defaults);
 
 } // namespace ingle

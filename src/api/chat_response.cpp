@@ -1,70 +1,93 @@
 // The answers of POST /v1/chat/completions.
 #include <utility>
 
-#include "api/answer_json.h"
+#include "api/choice_shape.h"
 
 namespace ingle {
 namespace {
 
-constexpr std::string_view kIdPrefix = "chatcmpl-";
-
-Json choice_of(Json delta, Json finish_reason) {
-  Json choice;
-  choice["index"] = 0;
-  choice["delta"] = std::move(delta);
-  choice["finish_reason"] = std::move(finish_reason);
-  return choice;
-}
-
-class ChatWriter final : public AnswerWriter {
+class ChatShape final : public ChoiceShape {
  public:
-  ChatWriter(AnswerIdentity identity, bool include_usage)
-      : chunks_(
-            std::move(identity),
-            kIdPrefix,
-            "chat.completion.chunk",
-            include_usage) {}
+  explicit ChatShape(std::shared_ptr<const Tokenizer> tokenizer)
+      : logprobs_(std::move(tokenizer)) {}
 
-  std::string begin() override {
-    Json delta;
-    delta["role"] = "assistant";
-    delta["content"] = "";
-    return chunks_.chunk(choice_of(std::move(delta), nullptr));
+  std::string_view id_prefix() const override {
+    return "chatcmpl-";
+  }
+  std::string_view whole_object() const override {
+    return "chat.completion";
+  }
+  std::string_view chunk_object() const override {
+    return "chat.completion.chunk";
   }
 
-  std::string delta(const GenerationDelta& delta) override {
-    if (delta.text.empty()) {
-      return {};
+  Json opening(size_t choice) const override {
+    Json opening;
+    opening["index"] = choice;
+    opening["delta"]["role"] = "assistant";
+    opening["delta"]["content"] = "";
+    opening["finish_reason"] = nullptr;
+    return opening;
+  }
+
+  Json piece(
+      size_t choice,
+      std::string_view text,
+      Json logprobs,
+      Json finish_reason) const override {
+    Json piece;
+    piece["index"] = choice;
+    piece["delta"] = Json::object();
+    if (!text.empty() || !logprobs.is_null()) {
+      piece["delta"]["content"] = text;
     }
-    Json content;
-    content["content"] = delta.text;
-    return chunks_.chunk(choice_of(std::move(content), nullptr));
+    set_logprobs(piece, std::move(logprobs));
+    piece["finish_reason"] = std::move(finish_reason);
+    return piece;
   }
 
-  std::string end(const GenerationEnd& end) override {
-    return chunks_.last(choice_of(Json::object(), to_string(end.reason)), end);
+  Json whole(
+      size_t choice,
+      std::string_view text,
+      Json logprobs,
+      std::string_view finish_reason) const override {
+    Json whole;
+    whole["index"] = choice;
+    whole["message"]["role"] = "assistant";
+    whole["message"]["content"] = text;
+    set_logprobs(whole, std::move(logprobs));
+    whole["finish_reason"] = finish_reason;
+    return whole;
   }
 
-  std::string whole(const std::string& text, const GenerationEnd& end)
-      override {
-    Json choice;
-    choice["index"] = 0;
-    choice["message"]["role"] = "assistant";
-    choice["message"]["content"] = text;
-    choice["finish_reason"] = to_string(end.reason);
-    return chunks_.whole("chat.completion", std::move(choice), end);
+  void add_logprobs(
+      Json& block,
+      std::span<const GeneratedToken> tokens,
+      std::string_view,
+      TextPosition&) const override {
+    logprobs_.add_chat(block, tokens);
   }
 
  private:
-  ChunkWriter chunks_;
+  static void set_logprobs(Json& choice, Json logprobs) {
+    if (!logprobs.is_null()) {
+      choice["logprobs"] = std::move(logprobs);
+    }
+  }
+
+  LogprobsWriter logprobs_;
 };
 
 } // namespace
 
 std::unique_ptr<AnswerWriter> make_chat_writer(
     AnswerIdentity identity,
-    bool include_usage) {
-  return std::make_unique<ChatWriter>(std::move(identity), include_usage);
+    AnswerOptions options,
+    std::shared_ptr<const Tokenizer> tokenizer) {
+  return make_writer(
+      std::move(identity),
+      std::move(options),
+      std::make_unique<ChatShape>(std::move(tokenizer)));
 }
 
 } // namespace ingle

@@ -12,16 +12,24 @@
 
 namespace ingle {
 
-struct CompletionRequest {
-  RequestOptions options;
-  // Text, or the ids of its tokens. Not empty; ids are not negative, but may
-  // be none that the model has.
-  std::variant<std::string, std::vector<TokenId>> prompt;
+// Text, or the ids of its tokens. Not empty; ids are not negative, but may be
+// none that the model has.
+struct CompletionPrompt {
+  std::string path; // where it stands in the body
+  std::variant<std::string, std::vector<TokenId>> content;
 };
 
-// `prompt` is a string, an array of token ids, or an array of one string.
+struct CompletionRequest {
+  RequestOptions options;
+  std::vector<CompletionPrompt> prompts; // at least one
+  bool echo = false; // the answer begins with the prompt
+};
+
+// `prompt` is a string, an array of token ids, or an array of these.
 //
 // Errors: kInvalidRequest, naming the place.
-Result<CompletionRequest> parse_completion_request(std::string_view body);
+Result<CompletionRequest> parse_completion_request(
+    std::string_view body,
+    const SamplingParams& defaults);
 
 } // namespace ingle

@@ -1,56 +1,73 @@
 // The answers of POST /v1/completions.
 #include <utility>
 
-#include "api/answer_json.h"
+#include "api/choice_shape.h"
 
 namespace ingle {
 namespace {
 
-constexpr std::string_view kIdPrefix = "cmpl-";
-constexpr std::string_view kObject = "text_completion";
-
-Json choice_of(const std::string& text, Json finish_reason) {
-  Json choice;
-  choice["index"] = 0;
-  choice["text"] = text;
-  choice["logprobs"] = nullptr;
-  choice["finish_reason"] = std::move(finish_reason);
-  return choice;
-}
-
-class CompletionWriter final : public AnswerWriter {
+class CompletionShape final : public ChoiceShape {
  public:
-  CompletionWriter(AnswerIdentity identity, bool include_usage)
-      : chunks_(std::move(identity), kIdPrefix, kObject, include_usage) {}
+  explicit CompletionShape(std::shared_ptr<const Tokenizer> tokenizer)
+      : logprobs_(std::move(tokenizer)) {}
 
-  std::string begin() override {
-    return {};
+  std::string_view id_prefix() const override {
+    return "cmpl-";
+  }
+  std::string_view whole_object() const override {
+    return "text_completion";
+  }
+  std::string_view chunk_object() const override {
+    return "text_completion";
   }
 
-  std::string delta(const GenerationDelta& delta) override {
-    return delta.text.empty() ? std::string()
-                              : chunks_.chunk(choice_of(delta.text, nullptr));
+  Json opening(size_t) const override {
+    return nullptr;
   }
 
-  std::string end(const GenerationEnd& end) override {
-    return chunks_.last(choice_of("", to_string(end.reason)), end);
+  Json piece(
+      size_t choice,
+      std::string_view text,
+      Json logprobs,
+      Json finish_reason) const override {
+    Json piece;
+    piece["index"] = choice;
+    piece["text"] = text;
+    piece["logprobs"] = std::move(logprobs);
+    piece["finish_reason"] = std::move(finish_reason);
+    return piece;
   }
 
-  std::string whole(const std::string& text, const GenerationEnd& end)
-      override {
-    return chunks_.whole(kObject, choice_of(text, to_string(end.reason)), end);
+  Json whole(
+      size_t choice,
+      std::string_view text,
+      Json logprobs,
+      std::string_view finish_reason) const override {
+    return piece(choice, text, std::move(logprobs), finish_reason);
+  }
+
+  void add_logprobs(
+      Json& block,
+      std::span<const GeneratedToken> tokens,
+      std::string_view echo,
+      TextPosition& position) const override {
+    logprobs_.add_completion(block, tokens, echo, position);
   }
 
  private:
-  ChunkWriter chunks_;
+  LogprobsWriter logprobs_;
 };
 
 } // namespace
 
 std::unique_ptr<AnswerWriter> make_completion_writer(
     AnswerIdentity identity,
-    bool include_usage) {
-  return std::make_unique<CompletionWriter>(std::move(identity), include_usage);
+    AnswerOptions options,
+    std::shared_ptr<const Tokenizer> tokenizer) {
+  return make_writer(
+      std::move(identity),
+      std::move(options),
+      std::make_unique<CompletionShape>(std::move(tokenizer)));
 }
 
 } // namespace ingle

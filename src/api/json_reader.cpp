@@ -38,6 +38,8 @@ std::string_view type_name(const Json& value) {
 // cases that a client can send).
 class JsonBuilder {
  public:
+  explicit JsonBuilder(JsonBudget& budget) : budget_(budget) {}
+
   Json take() {
     return std::move(root_);
   }
@@ -64,7 +66,7 @@ class JsonBuilder {
     return add(Json(std::move(value))) != nullptr;
   }
   bool binary(Json::binary_t&) {
-    return fail("binary values are not JSON");
+    return fail("a binary value");
   }
   bool start_object(size_t) {
     return open(Json::object());
@@ -82,8 +84,7 @@ class JsonBuilder {
   }
   bool key(std::string& name) {
     if (!open_.back().keys.insert(name).second) {
-      return fail(
-          "the key " + quote_text(name) + " stands twice in one object");
+      return fail("the key " + quote_text(name) + " twice in one object");
     }
     key_ = std::move(name);
     return true;
@@ -92,7 +93,7 @@ class JsonBuilder {
       size_t position,
       const std::string&,
       const nlohmann::detail::exception&) {
-    return fail("syntax error at byte " + std::to_string(position));
+    return fail("a syntax error at byte " + std::to_string(position));
   }
 
  private:
@@ -108,10 +109,12 @@ class JsonBuilder {
 
   // Where the value now stands, or null over a limit.
   Json* add(Json value) {
-    if (++values_ > kMaxRequestValues) {
+    if (budget_.values == 0) {
+      budget_.is_exceeded = true;
       fail("more than " + std::to_string(kMaxRequestValues) + " values");
       return nullptr;
     }
+    --budget_.values;
     if (open_.empty()) {
       root_ = std::move(value);
       return &root_;
@@ -128,7 +131,8 @@ class JsonBuilder {
   bool open(Json value) {
     if (open_.size() == kMaxRequestDepth) {
       return fail(
-          "nested deeper than " + std::to_string(kMaxRequestDepth) + " levels");
+          "one nested deeper than " + std::to_string(kMaxRequestDepth) +
+          " levels");
     }
     Json* const placed = add(std::move(value));
     if (placed == nullptr) {
@@ -138,10 +142,10 @@ class JsonBuilder {
     return true;
   }
 
+  JsonBudget& budget_;
   Json root_;
   std::vector<Open> open_; // innermost last
   std::string key_;
-  size_t values_ = 0;
   std::string error_;
 };
 
@@ -155,18 +159,21 @@ std::string number_text(double value) {
 
 template <typename T>
 std::string range_text(T min, T max) {
-  if (max == std::numeric_limits<T>::max()) {
-    return " of at least " + to_text(Json(min));
-  }
   return " from " + to_text(Json(min)) + " to " + to_text(Json(max));
 }
 
 } // namespace
 
 Result<Json> parse_json(std::string_view text) {
-  JsonBuilder builder;
+  JsonBudget budget;
+  return parse_json(text, budget);
+}
+
+Result<Json> parse_json(std::string_view text, JsonBudget& budget) {
+  JsonBuilder builder(budget);
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) {
-    return Status::invalid_request("the body is not JSON: " + builder.error());
+    return Status::invalid_request(
+        "the body: expected one JSON value in UTF-8, got " + builder.error());
   }
   return builder.take();
 }
@@ -182,6 +189,21 @@ Status invalid_field(const std::string& path, std::string_view what) {
   return Status::invalid_request(std::move(message)).with_where(path);
 }
 
+Status missing_field(const std::string& path, std::string_view expected) {
+  return invalid_field(
+      path, "expected " + std::string(expected) + ", got nothing");
+}
+
+Status not_supported_yet(const std::string& path, std::string_view what) {
+  return invalid_field(
+             path, std::string(what) + " is not supported yet: leave it out")
+      .with_reason("unsupported_parameter");
+}
+
+std::string indexed_path(const std::string& path, size_t index) {
+  return path + "[" + std::to_string(index) + "]";
+}
+
 Status wrong_type(
     const std::string& path,
     std::string_view expected,
@@ -191,6 +213,28 @@ Status wrong_type(
   what += ", got ";
   what += type_name(got);
   return invalid_field(path, what);
+}
+
+Result<std::vector<TokenId>> token_ids(
+    const Json& array,
+    const std::string& path) {
+  constexpr uint64_t kLargest = std::numeric_limits<TokenId>::max();
+  const std::string expected =
+      "a token id (an integer" + range_text<uint64_t>(0, kLargest) + ")";
+  std::vector<TokenId> ids;
+  ids.reserve(array.size());
+  for (const Json& item : array) {
+    if (!item.is_number()) {
+      return wrong_type(indexed_path(path, ids.size()), expected, item);
+    }
+    if (!item.is_number_unsigned() || item.get<uint64_t>() > kLargest) {
+      return invalid_field(
+          indexed_path(path, ids.size()),
+          "expected " + expected + ", got " + to_text(item));
+    }
+    ids.push_back(static_cast<TokenId>(item.get<uint64_t>()));
+  }
+  return ids;
 }
 
 Result<JsonObject> JsonObject::from(const Json& value, std::string path) {
@@ -231,8 +275,7 @@ JsonObject::get_integer(std::string_view key, int64_t min, int64_t max) const {
   if (value == nullptr) {
     return std::optional<int64_t>();
   }
-  const std::string expected = "an integer" +
-      (min == std::numeric_limits<int64_t>::min() ? "" : range_text(min, max));
+  const std::string expected = "an integer" + range_text(min, max);
   if (!value->is_number()) {
     return wrong_type(path_of(key), expected, *value);
   }
@@ -247,22 +290,39 @@ JsonObject::get_integer(std::string_view key, int64_t min, int64_t max) const {
   return std::optional(value->get<int64_t>());
 }
 
+Result<std::optional<int64_t>> JsonObject::get_integer_or_unset(
+    std::string_view key,
+    int64_t min,
+    int64_t max) const {
+  const Json* const value = find(key);
+  const bool unset = value != nullptr && value->is_number_integer() &&
+      !value->is_number_unsigned() && value->get<int64_t>() == -1;
+  return unset ? std::optional<int64_t>() : get_integer(key, min, max);
+}
+
+Result<double>
+number_in(const Json& value, const std::string& path, double min, double max) {
+  const std::string expected =
+      "a number from " + number_text(min) + " to " + number_text(max);
+  if (!value.is_number()) {
+    return wrong_type(path, expected, value);
+  }
+  const auto number = value.get<double>();
+  if (!(number >= min && number <= max)) {
+    return invalid_field(
+        path, "expected " + expected + ", got " + to_text(value));
+  }
+  return number;
+}
+
 Result<std::optional<double>>
 JsonObject::get_number(std::string_view key, double min, double max) const {
   const Json* const value = find(key);
   if (value == nullptr) {
     return std::optional<double>();
   }
-  const std::string expected =
-      "a number from " + number_text(min) + " to " + number_text(max);
-  if (!value->is_number()) {
-    return wrong_type(path_of(key), expected, *value);
-  }
-  const auto number = value->get<double>();
-  if (!(number >= min && number <= max)) {
-    return invalid_field(
-        path_of(key), "expected " + expected + ", got " + to_text(*value));
-  }
+  INGLE_ASSIGN_OR_RETURN(
+      const double number, number_in(*value, path_of(key), min, max));
   return std::optional(number);
 }
 

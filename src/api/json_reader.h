@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/status.h"
+#include "base/token.h"
 
 namespace ingle {
 
@@ -23,8 +24,15 @@ using Json = nlohmann::ordered_json;
 inline constexpr size_t kMaxRequestDepth = 64;
 inline constexpr size_t kMaxRequestValues = size_t{1} << 20;
 
+// What is left of a body's values, for documents within documents.
+struct JsonBudget {
+  size_t values = kMaxRequestValues;
+  bool is_exceeded = false; // true iff a document was refused for it
+};
+
 // Errors: kInvalidRequest for anything but one JSON value in UTF-8, for a key
 // that stands twice in an object, and over the limits above.
+Result<Json> parse_json(std::string_view text, JsonBudget& budget);
 Result<Json> parse_json(std::string_view text);
 
 // Compact. Bytes that are not UTF-8 become U+FFFD.
@@ -35,6 +43,23 @@ Status
 wrong_type(const std::string& path, std::string_view expected, const Json& got);
 // "`path`: `what`"; where() is `path`.
 Status invalid_field(const std::string& path, std::string_view what);
+// "`path`: expected `expected`, got nothing"; where() is `path`.
+Status missing_field(const std::string& path, std::string_view expected);
+// "`path`: `what` is not supported yet: leave it out"; reason
+// "unsupported_parameter".
+Status not_supported_yet(const std::string& path, std::string_view what);
+
+// "path[index]".
+std::string indexed_path(const std::string& path, size_t index);
+
+// The ids of an array that stands at `path`; none is negative.
+Result<std::vector<TokenId>> token_ids(
+    const Json& array,
+    const std::string& path);
+
+// A number that stands at `path`. Errors: kInvalidRequest.
+Result<double>
+number_in(const Json& value, const std::string& path, double min, double max);
 
 // An object and where it stands.
 //
@@ -52,6 +77,10 @@ class JsonObject {
   Result<std::optional<bool>> get_bool(std::string_view key) const;
   Result<std::optional<int64_t>>
   get_integer(std::string_view key, int64_t min, int64_t max) const;
+  // As get_integer(), where clients of other servers leave the field out by
+  // sending -1.
+  Result<std::optional<int64_t>>
+  get_integer_or_unset(std::string_view key, int64_t min, int64_t max) const;
   Result<std::optional<double>>
   get_number(std::string_view key, double min, double max) const;
   Result<std::optional<std::string>> get_string(std::string_view key) const;

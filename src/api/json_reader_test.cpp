@@ -32,7 +32,8 @@ TEST(JsonReader, RefusesTextThatIsNotUtf8) {
 TEST(JsonReader, RefusesAKeyThatStandsTwice) {
   EXPECT_EQ(
       failure(R"({"a":1,"b":{"a":2},"a":3})"),
-      R"(the body is not JSON: the key "a" stands twice in one object)");
+      R"(the body: expected one JSON value in UTF-8, got the key "a" twice in )"
+      "one object");
 }
 
 TEST(JsonReader, KeyInAMessageIsEscapedAndCut) {
@@ -41,7 +42,7 @@ TEST(JsonReader, KeyInAMessageIsEscapedAndCut) {
       failure("{\"\\n\\u001b" + key + "\":1,\"\\n\\u001b" + key + "\":1}");
   EXPECT_LT(message.size(), 300u);
   EXPECT_NE(message.find(R"(the key "\x0a\x1bkkk)"), std::string::npos);
-  EXPECT_NE(message.find("kkk...\" stands twice"), std::string::npos);
+  EXPECT_NE(message.find("kkk...\" twice"), std::string::npos);
 }
 
 TEST(JsonReader, DepthIsLimited) {

@@ -57,24 +57,8 @@ size_t context_of(const ServedModel& model) {
   return static_cast<size_t>(std::max(model.context_length, 0));
 }
 
-Result<std::vector<TokenId>> encode(
-    const std::string& text,
-    const ServedModel& model) {
-  if (model.tokenizer == nullptr) {
-    return Status::invalid_request(
-               "the model " + model.name +
-               " has no tokenizer.json, so it can't be given text")
-        .with_reason("no_tokenizer");
-  }
-  const size_t context = context_of(model);
-  if (text.size() > context * kMaxBytesPerToken) {
-    return Status::invalid_request(
-               "the prompt has " + std::to_string(text.size()) +
-               " bytes, more than fit the model's context of " +
-               std::to_string(context) + " tokens: shorten it")
-        .with_reason("context_length_exceeded");
-  }
-  return model.tokenizer->encode(text, /*add_special_tokens=*/true);
+Status too_long(const std::string& path, const std::string& what) {
+  return invalid_field(path, what).with_reason("context_length_exceeded");
 }
 
 void drop_doubled_bos(std::vector<TokenId>& ids, const ServedModel& model) {
@@ -113,82 +97,206 @@ Result<int> resolve_max_tokens(
     size_t prompt_tokens,
     const RequestOptions& options,
     int fallback,
+    const std::string& path,
     const ServedModel& model) {
   const size_t context = context_of(model);
   const std::string prompt_has =
       "the prompt has " + std::to_string(prompt_tokens) + " tokens";
   const std::string context_is =
       " the model's context of " + std::to_string(context) + " tokens";
-  if (prompt_tokens >= context) {
-    return Status::invalid_request(
-               prompt_has + ", which leaves no room for an answer in" +
-               context_is + ": shorten it")
-        .with_reason("context_length_exceeded");
+  const std::optional<int> asked = options.max_tokens;
+  const bool leaves_room =
+      prompt_tokens < context || (prompt_tokens == context && asked == 0);
+  if (!leaves_room) {
+    return too_long(
+        path,
+        prompt_has + ", which leaves no room for an answer in" + context_is +
+            ": shorten it");
   }
   const auto left = static_cast<int>(context - prompt_tokens);
-  const std::optional<int> asked = options.max_tokens;
-  if (asked && *asked > left) {
-    const std::string& field = options.max_tokens_field;
-    return Status::invalid_request(
-               prompt_has + " and " + field + " is " + std::to_string(*asked) +
-               ", together more than" + context_is +
-               ": shorten the prompt or lower " + field)
-        .with_reason("context_length_exceeded")
-        .with_where(field);
+  const std::string& field = options.max_tokens_field;
+  if (asked.value_or(0) > left) {
+    return too_long(
+        field,
+        prompt_has + " and " + field + " is " + std::to_string(*asked) +
+            ", together more than" + context_is +
+            ": shorten the prompt or lower " + field);
   }
-  return asked.value_or(std::min(fallback, left));
+  if (options.min_tokens > left) {
+    return too_long(
+        "min_tokens",
+        prompt_has + " and min_tokens is " +
+            std::to_string(options.min_tokens) + ", together more than" +
+            context_is + ": shorten the prompt or lower min_tokens");
+  }
+  const int open = model.defaults.max_tokens.value_or(fallback);
+  return asked.value_or(std::min(std::max(open, options.min_tokens), left));
 }
 
+Status check_bias(const SamplingParams& sampling, const ServedModel& model) {
+  for (const auto& [id, bias] : sampling.logit_bias) {
+    if (id >= model.vocab_size) {
+      return invalid_field(
+          "logit_bias." + std::to_string(id),
+          "expected token ids below " + std::to_string(model.vocab_size) +
+              ", the size of the model's vocabulary");
+    }
+  }
+  return {};
+}
+
+// `path`: where the prompt stands in the body.
 Result<GenerationRequest> make_request(
     std::vector<TokenId> prompt,
     const RequestOptions& options,
     int default_max_tokens,
+    const std::string& path,
     const ServedModel& model) {
   if (prompt.empty()) {
-    return Status::invalid_request("the prompt has no tokens");
+    return invalid_field(path, "expected text that has tokens, got none");
   }
+  INGLE_RETURN_IF_ERROR(check_bias(options.sampling, model));
   GenerationRequest generation;
   INGLE_ASSIGN_OR_RETURN(
       generation.max_tokens,
-      resolve_max_tokens(prompt.size(), options, default_max_tokens, model));
+      resolve_max_tokens(
+          prompt.size(), options, default_max_tokens, path, model));
   generation.prompt = std::move(prompt);
-  generation.sampling = resolve_sampling(options, model.defaults);
+  generation.min_tokens = options.min_tokens;
+  generation.sampling = options.sampling;
   generation.stop = options.stop;
+  generation.ignore_eos = options.ignore_eos;
+  generation.top_logprobs = options.top_logprobs;
   return generation;
 }
 
 } // namespace
 
-Result<GenerationRequest> make_generation(
+Status no_tokenizer(const std::string& path, const ServedModel& model) {
+  return invalid_field(
+             path,
+             "the model " + model.name +
+                 " has no tokenizer.json, so it knows no text: send token ids "
+                 "to /v1/completions")
+      .with_reason("no_tokenizer");
+}
+
+Status check_token_ids(
+    const std::vector<TokenId>& ids,
+    int vocab_size,
+    const std::string& path) {
+  const auto bad = std::find_if(ids.begin(), ids.end(), [&](TokenId id) {
+    return id < 0 || id >= vocab_size;
+  });
+  if (bad == ids.end()) {
+    return {};
+  }
+  return invalid_field(
+      indexed_path(path, static_cast<size_t>(bad - ids.begin())),
+      "expected a token id below " + std::to_string(vocab_size) +
+          ", the size of the model's vocabulary, got " + std::to_string(*bad));
+}
+
+Result<std::vector<TokenId>> encode_text(
+    std::string_view text,
+    bool add_special_tokens,
+    const std::string& path,
+    const ServedModel& model) {
+  if (model.tokenizer == nullptr) {
+    return no_tokenizer(path, model);
+  }
+  const size_t context = context_of(model);
+  if (text.size() > context * kMaxBytesPerToken) {
+    return too_long(
+        path,
+        "the text has " + std::to_string(text.size()) +
+            " bytes, more than fit the model's context of " +
+            std::to_string(context) + " tokens: shorten it");
+  }
+  auto ids = model.tokenizer->encode(text, add_special_tokens);
+  if (ids.status().code() == StatusCode::kInvalidRequest) {
+    return invalid_field(
+        path,
+        "expected text that the model's tokenizer knows, got: " +
+            ids.status().message());
+  }
+  return ids;
+}
+
+Result<std::string> render_chat(
     const ChatRequest& request,
     const ServedModel& model) {
   if (model.chat_template == nullptr) {
-    return Status::invalid_request(
+    return invalid_field(
+               "messages",
                "the model " + model.name +
-               " has no chat template: use /v1/completions")
+                   " has no chat template: use /v1/completions")
         .with_reason("no_chat_template");
   }
-  const std::string context = template_context(request, model);
+  auto rendered = model.chat_template->render(template_context(request, model));
+  if (rendered.is_ok() || rendered.status().reason() != "template_error") {
+    return rendered;
+  }
+  return invalid_field(
+             "messages",
+             "expected what the model's chat template can render, got: " +
+                 rendered.status().message())
+      .with_reason("template_error");
+}
+
+Result<GenerationRequest> make_generation(
+    const ChatRequest& request,
+    const ServedModel& model) {
+  const std::string path = "messages";
+  INGLE_ASSIGN_OR_RETURN(const std::string text, render_chat(request, model));
   INGLE_ASSIGN_OR_RETURN(
-      const std::string text, model.chat_template->render(context));
-  INGLE_ASSIGN_OR_RETURN(std::vector<TokenId> ids, encode(text, model));
+      std::vector<TokenId> ids,
+      encode_text(text, /*add_special_tokens=*/true, path, model));
   drop_doubled_bos(ids, model);
   INGLE_RETURN_IF_ERROR(drop_appended_eos(ids, model));
   return make_request(
-      std::move(ids), request.options, std::numeric_limits<int>::max(), model);
+      std::move(ids),
+      request.options,
+      std::numeric_limits<int>::max(),
+      path,
+      model);
 }
 
 Result<GenerationRequest> make_generation(
     const CompletionRequest& request,
+    const CompletionPrompt& prompt,
     const ServedModel& model) {
   std::vector<TokenId> ids;
-  if (const auto* const text = std::get_if<std::string>(&request.prompt)) {
-    INGLE_ASSIGN_OR_RETURN(ids, encode(*text, model));
+  if (const auto* const text = std::get_if<std::string>(&prompt.content)) {
+    INGLE_ASSIGN_OR_RETURN(
+        ids,
+        encode_text(*text, /*add_special_tokens=*/true, prompt.path, model));
   } else {
-    ids = std::get<std::vector<TokenId>>(request.prompt);
+    ids = std::get<std::vector<TokenId>>(prompt.content);
+    INGLE_RETURN_IF_ERROR(check_token_ids(ids, model.vocab_size, prompt.path));
   }
-  return make_request(
-      std::move(ids), request.options, kCompletionMaxTokens, model);
+  INGLE_ASSIGN_OR_RETURN(
+      GenerationRequest generation,
+      make_request(
+          std::move(ids),
+          request.options,
+          kCompletionMaxTokens,
+          prompt.path,
+          model));
+  generation.prompt_logprobs =
+      request.echo && request.options.top_logprobs.has_value();
+  return generation;
+}
+
+std::vector<GenerationRequest> repeat(GenerationRequest generation, int n) {
+  std::vector<GenerationRequest> all(
+      static_cast<size_t>(n), std::move(generation));
+  for (size_t i = 1; i < all.size(); ++i) {
+    if (all[i].sampling.seed) {
+      *all[i].sampling.seed += i;
+    }
+  }
+  return all;
 }
 
 } // namespace ingle

@@ -11,7 +11,8 @@ Result<GenerationRequest> chat(
     const ServedModel& model,
     const std::string& fields = "") {
   auto request = parse_chat_request(
-      R"({"messages":[{"role":"user","content":"hi"}])" + fields + "}");
+      R"({"messages":[{"role":"user","content":"hi"}])" + fields + "}",
+      default_sampling(model.defaults));
   return request.is_ok() ? make_generation(*request, model) : request.status();
 }
 
@@ -19,9 +20,12 @@ Result<GenerationRequest> completion(
     const ServedModel& model,
     const std::string& prompt,
     const std::string& fields = "") {
-  auto request =
-      parse_completion_request("{\"prompt\":\"" + prompt + "\"" + fields + "}");
-  return request.is_ok() ? make_generation(*request, model) : request.status();
+  auto request = parse_completion_request(
+      "{\"prompt\":\"" + prompt + "\"" + fields + "}",
+      default_sampling(model.defaults));
+  return request.is_ok()
+      ? make_generation(*request, request->prompts.front(), model)
+      : request.status();
 }
 
 TEST(Prompt, DoubledBosIsDropped) {
@@ -73,7 +77,8 @@ TEST(Prompt, TemplateGetsItsVariables) {
   const ServedModel model = make_fake_model();
   ASSERT_TRUE(chat(
                   model,
-                  R"(,"tools":[{"b":1,"a":2}],"chat_template_kwargs":)"
+                  R"(,"tools":[{"type":"function","function":{"name":"f"}}],)"
+                  R"("chat_template_kwargs":)"
                   R"({"enable_thinking":false,"messages":"mine"})")
                   .is_ok());
   const auto& seen =
@@ -81,7 +86,8 @@ TEST(Prompt, TemplateGetsItsVariables) {
   EXPECT_EQ(
       seen.context(),
       R"({"messages":[{"role":"user","content":"hi"}],)"
-      R"("tools":[{"b":1,"a":2}],"documents":null,)"
+      R"("tools":[{"type":"function","function":{"name":"f"}}],)"
+      R"("documents":null,)"
       R"("add_generation_prompt":true,)"
       R"("bos_token":"<s>","eos_token":"</s>","enable_thinking":false})");
 }
@@ -91,7 +97,10 @@ TEST(Prompt, FailureOfTheTemplateIsTheClients) {
   model.chat_template = std::make_shared<FakeChatTemplate>(
       Status::invalid_request("roles must alternate")
           .with_reason("template_error"));
-  EXPECT_EQ(chat(model).status().reason(), "template_error");
+  const Status refused = chat(model).status();
+  EXPECT_EQ(refused.reason(), "template_error");
+  EXPECT_EQ(refused.where(), "messages");
+  EXPECT_NE(refused.message().find("roles must alternate"), std::string::npos);
 }
 
 TEST(Prompt, ModelWithoutTemplateOrTokenizer) {
@@ -106,8 +115,9 @@ TEST(Prompt, IdsAreTakenAsTheyAreAndNeedNoTokenizer) {
   ServedModel model = make_fake_model();
   model.tokenizer = nullptr;
   CompletionRequest request;
-  request.prompt = std::vector<TokenId>{5, 0, 5};
-  const auto generation = make_generation(request, model);
+  request.prompts = {{"prompt", std::vector<TokenId>{5, 0, 5}}};
+  const auto generation =
+      make_generation(request, request.prompts.front(), model);
   ASSERT_TRUE(generation.is_ok()) << generation.status().message();
   EXPECT_EQ(generation->prompt, (std::vector<TokenId>{5, 0, 5}));
 }
@@ -122,8 +132,9 @@ TEST(Prompt, TextThatCannotFitIsNotEncoded) {
     EXPECT_EQ(refused.status().reason(), "context_length_exceeded");
     EXPECT_EQ(
         refused.status().message(),
-        "the prompt has 2561 bytes, more than fit the model's context of 10 "
-        "tokens: shorten it");
+        refused.status().where() +
+            ": the text has 2561 bytes, more than fit the model's context of "
+            "10 tokens: shorten it");
   }
 }
 
@@ -133,6 +144,43 @@ TEST(Prompt, UnsetMaxTokensIsWhatIsLeft) {
   EXPECT_EQ(completion(model, "abc")->max_tokens, 512);
   model.context_length = 10;
   EXPECT_EQ(completion(model, "abc")->max_tokens, 6);
+}
+
+TEST(Prompt, UnsetMaxTokensIsAsTheServerWasTold) {
+  ServedModel model = make_fake_model();
+  model.defaults.max_tokens = 9;
+  EXPECT_EQ(chat(model)->max_tokens, 9);
+  EXPECT_EQ(completion(model, "abc")->max_tokens, 9);
+  EXPECT_EQ(completion(model, "abc", R"(,"max_tokens":7)")->max_tokens, 7);
+  EXPECT_EQ(completion(model, "abc", R"(,"min_tokens":11)")->max_tokens, 11);
+}
+
+TEST(Prompt, NoAnswerNeedsNoRoom) {
+  ServedModel model = make_fake_model();
+  model.context_length = 4;
+  EXPECT_EQ(completion(model, "abc", R"(,"max_tokens":0)")->max_tokens, 0);
+  EXPECT_FALSE(completion(model, "abc").is_ok());
+  EXPECT_FALSE(completion(model, "abcd", R"(,"max_tokens":0)").is_ok());
+}
+
+TEST(Prompt, PromptLogprobsAreThoseOfAnEcho) {
+  const ServedModel model = make_fake_model();
+  EXPECT_FALSE(completion(model, "x", R"(,"echo":true)")->prompt_logprobs);
+  EXPECT_FALSE(completion(model, "x", R"(,"logprobs":0)")->prompt_logprobs);
+  EXPECT_TRUE(
+      completion(model, "x", R"(,"echo":true,"logprobs":0)")->prompt_logprobs);
+}
+
+TEST(Prompt, RepeatedGenerationsDifferInTheirSeeds) {
+  GenerationRequest generation;
+  generation.sampling.seed = ~uint64_t{0};
+  const auto seeded = repeat(generation, 3);
+  ASSERT_EQ(seeded.size(), 3u);
+  EXPECT_EQ(seeded[0].sampling.seed, ~uint64_t{0});
+  EXPECT_EQ(seeded[1].sampling.seed, uint64_t{0});
+  EXPECT_EQ(seeded[2].sampling.seed, uint64_t{1});
+  generation.sampling.seed.reset();
+  EXPECT_EQ(repeat(generation, 2)[1].sampling.seed, std::nullopt);
 }
 
 TEST(Prompt, OverTheContextIsRefused) {
@@ -166,11 +214,17 @@ TEST(Prompt, KnobsFallBackToTheModelThenToConstants) {
   EXPECT_EQ(sampling.top_p, 1.0f);
   EXPECT_EQ(sampling.top_k, 0);
   EXPECT_EQ(sampling.seed, std::nullopt);
-  model.defaults = {0.2f, 0.8f, 20};
+  model.defaults.temperature = 0.2f;
+  model.defaults.top_p = 0.8f;
+  model.defaults.min_p = 0.1f;
+  model.defaults.top_k = 20;
+  model.defaults.repetition_penalty = 1.5f;
   sampling = chat(model)->sampling;
   EXPECT_EQ(sampling.temperature, 0.2f);
   EXPECT_EQ(sampling.top_p, 0.8f);
+  EXPECT_EQ(sampling.min_p, 0.1f);
   EXPECT_EQ(sampling.top_k, 20);
+  EXPECT_EQ(sampling.repetition_penalty, 1.5f);
   sampling = chat(model, R"(,"temperature":0,"top_p":1,"top_k":0)")->sampling;
   EXPECT_EQ(sampling.temperature, 0.0f);
   EXPECT_EQ(sampling.top_p, 1.0f);

@@ -1,130 +1,101 @@
 #include "api/request_options.h"
 
-#include <array>
+#include <charconv>
 #include <limits>
+#include <utility>
 
+#include "api/error_body.h"
 #include "api/json_reader.h"
 
 namespace ingle {
 namespace {
 
 constexpr float kDefaultTemperature = 0.7f;
+// As llama.cpp has it; at 0 XTC would leave the least likely token alone.
+constexpr float kDefaultXtcThreshold = 0.1f;
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 
-Status not_yet(const std::string& path, const std::string& what) {
-  return invalid_field(path, what + " is not supported yet")
-      .with_reason("unsupported_parameter");
-}
-
-struct MissingKnob {
-  const char* name;
-  double min;
-  double max;
-  double neutral; // changes nothing
-};
-
-constexpr std::array<MissingKnob, 5> kMissingKnobs = {{
-    {"frequency_penalty", -2, 2, 0},
-    {"presence_penalty", -2, 2, 0},
-    {"repetition_penalty", 0, 2, 1},
-    {"min_p", 0, 1, 0},
-    {"xtc_probability", 0, 1, 0},
-}};
-
-Status refuse_missing_knobs(const JsonObject& body) {
-  for (const MissingKnob& knob : kMissingKnobs) {
-    INGLE_ASSIGN_OR_RETURN(
-        const auto value, body.get_number(knob.name, knob.min, knob.max));
-    if (value.value_or(knob.neutral) != knob.neutral) {
-      return not_yet(
-          knob.name,
-          "a value other than " +
-              std::to_string(static_cast<int>(knob.neutral)));
-    }
-  }
-  if (const Json* const bias = body.find("logit_bias")) {
-    INGLE_RETURN_IF_ERROR(JsonObject::from(*bias, "logit_bias").status());
-    if (!bias->empty()) {
-      return not_yet("logit_bias", "biasing tokens");
-    }
-  }
-  return {};
-}
-
 Status refuse_missing_features(const JsonObject& body) {
-  INGLE_ASSIGN_OR_RETURN(const auto n, body.get_integer("n", 1, kMaxInt));
-  if (n.value_or(1) != 1) {
-    return not_yet("n", "more than one choice");
+  INGLE_ASSIGN_OR_RETURN(const auto adapter, body.get_string("adapter"));
+  if (adapter.value_or("none") != "none") {
+    return not_supported_yet("adapter", "an adapter");
   }
-  const Json* const logprobs = body.find("logprobs");
-  if (logprobs != nullptr && *logprobs != Json(false)) {
-    return not_yet("logprobs", "asking for log-probabilities");
+  const Json* const format = body.find("response_format");
+  if (format == nullptr) {
+    return {};
   }
   INGLE_ASSIGN_OR_RETURN(
-      const auto top, body.get_integer("top_logprobs", 0, kMaxInt));
-  if (top.value_or(0) != 0) {
-    return not_yet("top_logprobs", "asking for log-probabilities");
-  }
-  if (const Json* const format = body.find("response_format")) {
-    INGLE_ASSIGN_OR_RETURN(
-        const JsonObject object, JsonObject::from(*format, "response_format"));
-    INGLE_ASSIGN_OR_RETURN(const auto type, object.get_string("type"));
-    if (type != "text") {
-      return not_yet("response_format.type", "a format other than \"text\"");
-    }
+      const JsonObject object, JsonObject::from(*format, "response_format"));
+  INGLE_ASSIGN_OR_RETURN(const auto type, object.get_string("type"));
+  if (type != "text") {
+    return not_supported_yet(
+        "response_format.type", "a format other than \"text\"");
   }
   return {};
 }
 
-// An integer, which clients of other servers leave out by sending -1.
-Result<std::optional<int64_t>> get_unless_unset(
-    const JsonObject& body,
-    std::string_view key,
-    int64_t min,
-    int64_t max) {
-  const Json* const value = body.find(key);
-  const bool unset = value != nullptr && value->is_number_integer() &&
-      !value->is_number_unsigned() && value->get<int64_t>() == -1;
-  return unset ? std::optional<int64_t>() : body.get_integer(key, min, max);
-}
-
-Status read_max_tokens(const JsonObject& body, RequestOptions& options) {
+Status
+read_max_tokens(const JsonObject& body, int least, RequestOptions& options) {
   for (const char* key : {"max_tokens", "max_completion_tokens"}) {
     INGLE_ASSIGN_OR_RETURN(
-        const auto value, get_unless_unset(body, key, 1, kMaxInt));
+        const auto value, body.get_integer_or_unset(key, least, kMaxInt));
     if (value) {
       options.max_tokens = static_cast<int>(*value);
       options.max_tokens_field = key;
     }
   }
+  INGLE_ASSIGN_OR_RETURN(
+      const auto min_tokens, body.get_integer("min_tokens", 0, kMaxInt));
+  options.min_tokens = static_cast<int>(min_tokens.value_or(0));
+  if (options.max_tokens && options.min_tokens > *options.max_tokens) {
+    return invalid_field(
+        "min_tokens",
+        "expected at most " + options.max_tokens_field + " (" +
+            std::to_string(*options.max_tokens) + "), got " +
+            std::to_string(options.min_tokens));
+  }
   return {};
 }
 
+Result<std::string> stop_string(const Json& value, const std::string& path) {
+  if (!value.is_string()) {
+    return wrong_type(path, "a string", value);
+  }
+  auto text = value.get<std::string>();
+  if (text.size() > kMaxStopBytes) {
+    return invalid_field(
+        path,
+        "expected at most " + std::to_string(kMaxStopBytes) + " bytes, got " +
+            std::to_string(text.size()));
+  }
+  return text;
+}
+
 Result<std::vector<std::string>> read_stop(const JsonObject& body) {
+  const std::string path = "stop";
   std::vector<std::string> stop;
-  const Json* const value = body.find("stop");
+  const Json* const value = body.find(path);
   if (value == nullptr) {
     return stop;
   }
   if (value->is_string()) {
-    stop.push_back(value->get<std::string>());
+    INGLE_ASSIGN_OR_RETURN(std::string text, stop_string(*value, path));
+    stop.push_back(std::move(text));
     return stop;
   }
   if (!value->is_array()) {
-    return wrong_type("stop", "a string or an array of strings", *value);
+    return wrong_type(path, "a string or an array of strings", *value);
   }
   if (value->size() > kMaxStopStrings) {
     return invalid_field(
-        "stop",
-        "at most " + std::to_string(kMaxStopStrings) + " strings, got " +
-            std::to_string(value->size()));
+        path,
+        "expected at most " + std::to_string(kMaxStopStrings) +
+            " strings, got " + std::to_string(value->size()));
   }
   for (const Json& item : *value) {
-    if (!item.is_string()) {
-      const std::string path = "stop[" + std::to_string(stop.size()) + "]";
-      return wrong_type(path, "a string", item);
-    }
-    stop.push_back(item.get<std::string>());
+    INGLE_ASSIGN_OR_RETURN(
+        std::string text, stop_string(item, indexed_path(path, stop.size())));
+    stop.push_back(std::move(text));
   }
   return stop;
 }
@@ -141,44 +112,164 @@ Result<bool> read_include_usage(const JsonObject& body) {
   return include_usage.value_or(false);
 }
 
-} // namespace
+// A key of logit_bias, which JSON makes a string. Whether the model has the
+// token is seen later.
+std::optional<TokenId> parse_token_id(std::string_view text) {
+  TokenId id = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, id);
+  const bool canonical = text == std::to_string(id); // no 007: keys are unique
+  return error == std::errc() && rest == end && id >= 0 && canonical
+      ? std::optional(id)
+      : std::nullopt;
+}
 
-Result<RequestOptions> read_request_options(const JsonObject& body) {
-  RequestOptions options;
-  // Any name is served by the loaded model; only its type is checked.
-  INGLE_RETURN_IF_ERROR(body.get_string("model").status());
-  INGLE_RETURN_IF_ERROR(refuse_missing_features(body));
-  INGLE_RETURN_IF_ERROR(refuse_missing_knobs(body));
-  INGLE_RETURN_IF_ERROR(read_max_tokens(body, options));
+Result<std::vector<std::pair<TokenId, float>>> read_logit_bias(
+    const JsonObject& body) {
+  const std::string path = "logit_bias";
+  std::vector<std::pair<TokenId, float>> biases;
+  const Json* const value = body.find(path);
+  if (value == nullptr) {
+    return biases;
+  }
+  if (!value->is_object()) {
+    return wrong_type(path, "an object of token ids to numbers", *value);
+  }
+  if (value->size() > kMaxBiases) {
+    return invalid_field(
+        path,
+        "expected at most " + std::to_string(kMaxBiases) + " tokens, got " +
+            std::to_string(value->size()));
+  }
+  for (const auto& [key, bias] : value->items()) {
+    const std::optional<TokenId> id = parse_token_id(key);
+    if (!id) {
+      return invalid_field(
+          path,
+          "expected keys that are token ids, like \"42\", got " +
+              quote_text(key));
+    }
+    INGLE_ASSIGN_OR_RETURN(
+        const double number, number_in(bias, path + "." + key, -100, 100));
+    biases.emplace_back(*id, static_cast<float>(number));
+  }
+  return biases;
+}
+
+// Sets `value` where the body has the field.
+Status read_number(
+    const JsonObject& body,
+    const char* key,
+    double min,
+    double max,
+    float& value) {
+  INGLE_ASSIGN_OR_RETURN(const auto given, body.get_number(key, min, max));
+  if (given) {
+    value = static_cast<float>(*given);
+  }
+  return {};
+}
+
+Status read_count(const JsonObject& body, const char* key, int& value) {
+  INGLE_ASSIGN_OR_RETURN(const auto given, body.get_integer(key, 0, kMaxInt));
+  if (given) {
+    value = static_cast<int>(*given);
+  }
+  return {};
+}
+
+Status read_penalties(const JsonObject& body, SamplingParams& params) {
   INGLE_ASSIGN_OR_RETURN(
-      options.temperature, body.get_number("temperature", 0, 2));
-  INGLE_ASSIGN_OR_RETURN(options.top_p, body.get_number("top_p", 0, 1));
+      const auto repetition, body.get_number("repetition_penalty", 0, 100));
+  if (repetition && *repetition > 0 &&
+      *repetition < static_cast<double>(kLeastRepetitionPenalty)) {
+    return invalid_field(
+        "repetition_penalty", "expected 0 (off), or a number from 0.01 to 100");
+  }
+  if (repetition) {
+    params.repetition_penalty = static_cast<float>(*repetition);
+  }
+  INGLE_RETURN_IF_ERROR(
+      read_count(body, "repetition_context_size", params.repetition_context));
+  INGLE_RETURN_IF_ERROR(
+      read_number(body, "presence_penalty", -2, 2, params.presence_penalty));
+  INGLE_RETURN_IF_ERROR(
+      read_count(body, "presence_context_size", params.presence_context));
+  INGLE_RETURN_IF_ERROR(
+      read_number(body, "frequency_penalty", -2, 2, params.frequency_penalty));
+  return read_count(body, "frequency_context_size", params.frequency_context);
+}
+
+Status read_sampling(const JsonObject& body, SamplingParams& params) {
+  INGLE_ASSIGN_OR_RETURN(params.logit_bias, read_logit_bias(body));
+  INGLE_RETURN_IF_ERROR(read_penalties(body, params));
+  INGLE_RETURN_IF_ERROR(
+      read_number(body, "temperature", 0, 2, params.temperature));
+  INGLE_RETURN_IF_ERROR(read_number(body, "top_p", 0, 1, params.top_p));
+  INGLE_RETURN_IF_ERROR(read_number(body, "min_p", 0, 1, params.min_p));
+  INGLE_RETURN_IF_ERROR(
+      read_number(body, "xtc_probability", 0, 1, params.xtc_probability));
+  INGLE_RETURN_IF_ERROR(
+      read_number(body, "xtc_threshold", 0, 0.5, params.xtc_threshold));
   INGLE_ASSIGN_OR_RETURN(
-      options.top_k, get_unless_unset(body, "top_k", 0, kMaxInt));
+      const auto top_k, body.get_integer_or_unset("top_k", 0, kMaxInt));
+  if (top_k) {
+    params.top_k = static_cast<int>(*top_k);
+  }
   INGLE_ASSIGN_OR_RETURN(
-      options.seed,
-      get_unless_unset(
-          body,
+      const auto seed,
+      body.get_integer_or_unset(
           "seed",
           std::numeric_limits<int64_t>::min(),
           std::numeric_limits<int64_t>::max()));
-  INGLE_ASSIGN_OR_RETURN(options.stop, read_stop(body));
+  if (seed) {
+    params.seed = static_cast<uint64_t>(*seed);
+  }
+  return {};
+}
+
+Status read_flags(const JsonObject& body, RequestOptions& options) {
   INGLE_ASSIGN_OR_RETURN(const auto stream, body.get_bool("stream"));
   options.stream = stream.value_or(false);
   INGLE_ASSIGN_OR_RETURN(options.include_usage, read_include_usage(body));
-  return options;
+  INGLE_ASSIGN_OR_RETURN(const auto progress, body.get_bool("return_progress"));
+  options.return_progress = progress.value_or(false);
+  INGLE_ASSIGN_OR_RETURN(const auto ignore_eos, body.get_bool("ignore_eos"));
+  options.ignore_eos = ignore_eos.value_or(false);
+  return {};
 }
 
-SamplingParams resolve_sampling(
-    const RequestOptions& options,
-    const GenerationDefaults& defaults) {
-  SamplingParams sampling;
-  sampling.temperature = options.temperature.value_or(
-      defaults.temperature.value_or(kDefaultTemperature));
-  sampling.top_p = options.top_p.value_or(defaults.top_p.value_or(1.0f));
-  sampling.top_k = options.top_k.value_or(defaults.top_k.value_or(0));
-  sampling.seed = options.seed;
-  return sampling;
+} // namespace
+
+SamplingParams default_sampling(const GenerationDefaults& defaults) {
+  SamplingParams params;
+  params.temperature = defaults.temperature.value_or(kDefaultTemperature);
+  params.top_p = defaults.top_p.value_or(params.top_p);
+  params.min_p = defaults.min_p.value_or(params.min_p);
+  params.top_k = defaults.top_k.value_or(params.top_k);
+  params.xtc_threshold = kDefaultXtcThreshold;
+  params.repetition_penalty = defaults.repetition_penalty.value_or(1);
+  return params;
+}
+
+Result<RequestOptions> read_request_options(
+    const JsonObject& body,
+    const SamplingParams& defaults,
+    int least_max_tokens) {
+  RequestOptions options;
+  options.sampling = defaults;
+  // Any name is served by the loaded model, and any user is: only their types
+  // are checked.
+  INGLE_RETURN_IF_ERROR(body.get_string("model").status());
+  INGLE_RETURN_IF_ERROR(body.get_string("user").status());
+  INGLE_RETURN_IF_ERROR(refuse_missing_features(body));
+  INGLE_RETURN_IF_ERROR(read_max_tokens(body, least_max_tokens, options));
+  INGLE_RETURN_IF_ERROR(read_sampling(body, options.sampling));
+  INGLE_ASSIGN_OR_RETURN(options.stop, read_stop(body));
+  INGLE_ASSIGN_OR_RETURN(const auto n, body.get_integer("n", 1, kMaxChoices));
+  options.n = static_cast<int>(n.value_or(1));
+  INGLE_RETURN_IF_ERROR(read_flags(body, options));
+  return options;
 }
 
 } // namespace ingle

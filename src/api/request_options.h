@@ -1,7 +1,6 @@
 // The knobs that chat and text completions share.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,32 +13,44 @@ namespace ingle {
 class JsonObject;
 
 inline constexpr size_t kMaxStopStrings = 16;
+inline constexpr size_t kMaxStopBytes = 1024; // of each
+inline constexpr size_t kMaxBiases = 4096;
+inline constexpr int kMaxChoices = 128; // prompts × n of one request
+inline constexpr int kMaxTopLogprobs = 20;
 
-// As the client gave them; nothing: it left the choice to us, which for
-// max_tokens, top_k and seed -1 says too.
 struct RequestOptions {
-  std::optional<int> max_tokens; // >= 1
+  // Nothing: the choice is ours; for max_tokens, top_k, seed and top_logprobs
+  // clients say that with -1, too.
+  std::optional<int> max_tokens;
   // The field that it came in: this one or max_completion_tokens, which wins.
   std::string max_tokens_field = "max_tokens";
-  std::optional<float> temperature; // [0, 2]
-  std::optional<float> top_p; // [0, 1]
-  std::optional<int> top_k; // >= 0
-  std::optional<uint64_t> seed;
+  int min_tokens = 0;
+  SamplingParams sampling; // what the request leaves open is as by default
   std::vector<std::string> stop;
+  bool ignore_eos = false;
+  // How many alternatives to each token are asked for; nothing: no
+  // log-probabilities. Chat and text completions spell it differently: their
+  // own parsers read it.
+  std::optional<int> top_logprobs;
+  int n = 1; // answers to each prompt
   bool stream = false;
   bool include_usage = false; // stream_options.include_usage
+  bool return_progress = false; // how far the prompt is, in a stream
 };
 
-// Errors: kInvalidRequest, naming the field; also for those that would change
-// the answer and that ingle does not have yet (n above 1, logprobs,
-// response_format, penalties, min_p, xtc_probability, logit_bias), reason
-// "unsupported_parameter", unless their value changes nothing. Other unknown
-// fields are ignored.
-Result<RequestOptions> read_request_options(const JsonObject& body);
+// What holds where a request says nothing: `defaults`, else a constant
+// (temperature 0.7, XTC's threshold 0.1, the rest off).
+SamplingParams default_sampling(const GenerationDefaults& defaults);
 
-// Per knob: the request, else generation_config.json, else a constant.
-SamplingParams resolve_sampling(
-    const RequestOptions& options,
-    const GenerationDefaults& defaults);
+// The ranges are OpenAI's where it has the field; `least_max_tokens` is 0 or 1.
+//
+// Errors: kInvalidRequest, naming the field; also for those that would change
+// the answer and that ingle does not have yet (response_format, adapter),
+// reason "unsupported_parameter", unless their value changes nothing. Other
+// unknown fields are ignored.
+Result<RequestOptions> read_request_options(
+    const JsonObject& body,
+    const SamplingParams& defaults,
+    int least_max_tokens);
 
 } // namespace ingle

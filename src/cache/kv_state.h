@@ -38,9 +38,6 @@ class KvState {
   KvCache& layer(size_t i) {
     return *layers_[i];
   }
-  size_t layer_count() const {
-    return layers_.size();
-  }
 
   // Committed positions, the same in all layers.
   int64_t offset() const {

@@ -5,8 +5,8 @@
 #include "cli/collecting_sink.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/engine_options.h"
 #include "cli/json_output.h"
-#include "cli/model_argument.h"
 #include "engine/engine.h"
 
 namespace ingle {
@@ -39,11 +39,12 @@ GenerationRequest make_request(const BenchFlags& flags, int vocab_size) {
 }
 
 Result<Rates> measure(const Environment& env, const BenchFlags& flags) {
-  EngineOptions options;
-  INGLE_ASSIGN_OR_RETURN(options.model_folder, resolve_model(env, flags.model));
-  options.numerics = default_numerics();
+  ProgressBar loading("loading", env.clock);
+  INGLE_ASSIGN_OR_RETURN(
+      auto options, engine_options(env, flags.model, loading));
   Engine engine(std::move(options), env.fs, env.clock);
   INGLE_RETURN_IF_ERROR(engine.wait_until_loaded());
+  loading.finish();
   const int vocab_size = engine.model()->vocab_size;
   Rates rates;
   for (int i = 0; i <= flags.repeat; ++i) {

@@ -11,7 +11,7 @@
 namespace ingle {
 
 // Threads: the sink's calls on the engine's, the rest on one other.
-class CollectingSink final : public GenerationSink {
+class CollectingSink : public GenerationSink {
  public:
   void on_delta(GenerationDelta delta) override {
     MutexLock lock(mutex_);

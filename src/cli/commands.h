@@ -17,10 +17,12 @@ using Run = std::function<int()>;
 
 void add_serve(CLI::App& app, const Environment& env, Run& run);
 void add_generate(CLI::App& app, const Environment& env, Run& run);
+void add_chat(CLI::App& app, const Environment& env, Run& run);
 void add_bench(CLI::App& app, const Environment& env, Run& run);
 void add_import(CLI::App& app, const Environment& env, Run& run);
 void add_get(CLI::App& app, const Environment& env, Run& run);
 void add_ls(CLI::App& app, const Environment& env, Run& run);
 void add_doctor(CLI::App& app, const Environment& env, Run& run);
+void add_completions(CLI::App& app, Run& run);
 
 } // namespace ingle

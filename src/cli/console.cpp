@@ -3,8 +3,6 @@
 #include <array>
 #include <cstdio>
 
-#include <unistd.h>
-
 namespace ingle {
 namespace {
 
@@ -55,24 +53,22 @@ int report(const Status& status) {
   }
 }
 
-std::function<void(uint64_t done, uint64_t total)> progress_line(
-    std::string label) {
-  if (isatty(STDERR_FILENO) == 0) {
-    return {};
-  }
-  return [label = std::move(label), shown = -1](
-             uint64_t done, uint64_t total) mutable {
-    const int percent = total == 0 ? 100 : static_cast<int>(done * 100 / total);
-    if (percent != shown) {
-      shown = percent;
-      std::fprintf(
-          stderr,
-          "\r%s %3d%%%s",
-          label.c_str(),
-          percent,
-          percent == 100 ? "\n" : "");
+std::string safe_for_terminal(std::string_view text) {
+  std::string safe;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // U+0080 to U+009F are controls too.
+    const bool is_c1 = byte == 0xC2 && i + 1 < text.size() &&
+        static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    const bool is_control =
+        (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F;
+    if (is_c1) {
+      ++i;
+    } else if (!is_control) {
+      safe += text[i];
     }
-  };
+  }
+  return safe;
 }
 
 std::string human_bytes(double bytes) {

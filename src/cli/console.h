@@ -1,7 +1,6 @@
 // What a command says: results on standard output, the rest on standard error.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,10 +26,10 @@ Status output_status();
 // exit code that goes with it.
 int report(const Status& status);
 
-// A percentage on one line of a terminal, "importing  42%"; nothing, and empty,
-// where standard error is none.
-std::function<void(uint64_t done, uint64_t total)> progress_line(
-    std::string label);
+// The text without the control characters that would move a terminal's cursor
+// or change its state: those other than newline and tab. `text` is whole
+// characters.
+std::string safe_for_terminal(std::string_view text);
 
 // "1.2 GB", "93.8 MB": decimal units.
 std::string human_bytes(double bytes);

@@ -11,6 +11,7 @@
 #include "cli/console.h"
 #include "cli/default_model.h"
 #include "cli/json_output.h"
+#include "cli/machine.h"
 #include "cli/model_argument.h"
 #include "cli/version.h"
 
@@ -97,8 +98,7 @@ Finding blas() {
 }
 
 Finding memory() {
-  const auto page = static_cast<double>(sysconf(_SC_PAGE_SIZE));
-  const double total = page * static_cast<double>(sysconf(_SC_PHYS_PAGES));
+  const auto total = static_cast<double>(machine_memory());
   constexpr double kSmall = 2e9;
   return {
       "memory",

@@ -19,7 +19,11 @@ std::string home_folder() {
   if (const std::string data = variable("XDG_DATA_HOME"); !data.empty()) {
     return join_path(data, "ingle");
   }
-  return join_path(variable("HOME"), ".local/share/ingle");
+  return join_path(user_home_folder(), ".local/share/ingle");
+}
+
+std::string user_home_folder() {
+  return variable("HOME");
 }
 
 std::string python_program() {

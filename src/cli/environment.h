@@ -20,6 +20,9 @@ std::string home_folder();
 // $INGLE_PYTHON, else python3.
 std::string python_program();
 
+// $HOME; empty where it isn't set.
+std::string user_home_folder();
+
 // Where imported models are kept.
 std::string models_folder(const Environment& env);
 

@@ -2,13 +2,16 @@
 #include <charconv>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include "api/prompt.h"
 #include "cli/collecting_sink.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/conversation.h"
+#include "cli/engine_options.h"
 #include "cli/json_output.h"
-#include "cli/model_argument.h"
+#include "cli/sampling_flags.h"
 #include "cli/stop_signals.h"
 #include "engine/engine.h"
 
@@ -20,7 +23,7 @@ struct GenerateFlags {
   std::string prompt;
   std::string ids;
   int max_tokens = 256;
-  SamplingParams sampling;
+  SamplingFlags sampling;
   bool ignore_eos = false;
   bool exact = false;
   bool json = false;
@@ -58,15 +61,16 @@ Result<std::vector<TokenId>> prompt_ids(
         "' has no tokenizer.json: give the prompt as --ids 1,2,3");
   }
   if (!model.chat_template) {
-    CompletionRequest request;
-    request.prompt = flags.prompt;
-    INGLE_ASSIGN_OR_RETURN(auto made, make_generation(request, model));
+    INGLE_ASSIGN_OR_RETURN(
+        auto made,
+        make_generation(
+            CompletionRequest{}, {"--prompt", flags.prompt}, model));
     return std::move(made.prompt);
   }
   ChatRequest request;
-  request.messages =
-      nlohmann::json::array({{{"role", "user"}, {"content", flags.prompt}}})
-          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  Conversation conversation;
+  conversation.add_question(flags.prompt);
+  request.messages = conversation.to_json();
   INGLE_ASSIGN_OR_RETURN(auto made, make_generation(request, model));
   return std::move(made.prompt);
 }
@@ -129,8 +133,9 @@ result_json(const Answer& answer, const GenerateFlags& flags, bool has_text) {
 Answer
 collect(CollectingSink& sink, const GenerateFlags& flags, Engine& engine) {
   Answer answer;
+  const bool is_terminal = isatty(STDOUT_FILENO) != 0;
   while (auto text = sink.next_text()) {
-    if (!flags.json && !print(*text)) {
+    if (!flags.json && !print(is_terminal ? safe_for_terminal(*text) : *text)) {
       engine.request_stop(); // nobody reads it
     }
     answer.text += *text;
@@ -157,7 +162,7 @@ Result<GenerationRequest> make_request(
   const int room =
       model.context_length - static_cast<int>(request.prompt.size());
   request.max_tokens = std::max(1, std::min(flags.max_tokens, room));
-  request.sampling = flags.sampling;
+  flags.sampling.apply_to(request.sampling); // greedy, where not given
   request.ignore_eos = flags.ignore_eos;
   request.top_logprobs = flags.top_logprobs;
   return request;
@@ -167,12 +172,14 @@ Result<int> generate(const Environment& env, const GenerateFlags& flags) {
   if (flags.prompt.empty() == flags.ids.empty()) {
     return Status::invalid_request("give either --prompt TEXT or --ids 1,2,3");
   }
-  EngineOptions options;
-  INGLE_ASSIGN_OR_RETURN(options.model_folder, resolve_model(env, flags.model));
-  options.numerics = flags.exact ? Numerics::kExact : default_numerics();
+  ProgressBar loading("loading", env.clock);
+  INGLE_ASSIGN_OR_RETURN(
+      auto options, engine_options(env, flags.model, loading));
+  options.numerics = flags.exact ? Numerics::kExact : options.numerics;
   Engine engine(std::move(options), env.fs, env.clock);
   const StopSignals signals([&] { engine.request_stop(); });
   INGLE_RETURN_IF_ERROR(engine.wait_until_loaded());
+  loading.finish();
   const auto model = engine.model();
 
   INGLE_ASSIGN_OR_RETURN(auto request, make_request(flags, *model));
@@ -214,21 +221,7 @@ void add_generate(CLI::App& app, const Environment& env, Run& run) {
   command->add_option("--max-tokens", flags->max_tokens, "Length of the answer")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--temperature", flags->sampling.temperature, "0 is greedy")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 5.0));
-  command
-      ->add_option(
-          "--top-p", flags->sampling.top_p, "Keep the likeliest up to this sum")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  command
-      ->add_option(
-          "--top-k", flags->sampling.top_k, "Keep the k likeliest; 0: all")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--seed", flags->sampling.seed, "Same seed, same answer");
+  add_sampling_flags(*command, flags->sampling);
   command->add_flag(
       "--ignore-eos", flags->ignore_eos, "Go on after the end of the answer");
   command
@@ -243,6 +236,7 @@ void add_generate(CLI::App& app, const Environment& env, Run& run) {
       "f32 throughout; the only mode on a CPU in this version");
   command->add_flag("--json", flags->json, "Print one JSON object at the end");
   command->footer(
+      "Without sampling flags the likeliest token is taken each time.\n"
       "Example: ingle generate --prompt \"What is the capital of France?\"");
   command->callback([&env, &run, flags] {
     run = [&env, flags] {

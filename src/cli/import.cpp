@@ -4,6 +4,7 @@
 #include "cli/console.h"
 #include "cli/json_output.h"
 #include "cli/model_argument.h"
+#include "cli/progress_bar.h"
 #include "import/import_model.h"
 
 namespace ingle {
@@ -76,9 +77,11 @@ void print_report_json(const ImportReport& report) {
 Status import(const Environment& env, const ImportFlags& flags) {
   const std::string out =
       flags.out.empty() ? default_out(env, flags.file) : flags.out;
+  ProgressBar bar("importing", env.clock);
   INGLE_ASSIGN_OR_RETURN(
       const ImportReport report,
-      import_gguf(env.fs, flags.file, out, progress_line("importing")));
+      import_gguf(env.fs, flags.file, out, bar.callback()));
+  bar.finish();
   flags.json ? print_report_json(report) : print_report(report);
   return Status::ok();
 }

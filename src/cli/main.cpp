@@ -26,12 +26,14 @@ int run(int argc, char** argv) {
       "ingle COMMAND --help tells more of each.");
   ingle::Run chosen;
   ingle::add_serve(app, env, chosen);
+  ingle::add_chat(app, env, chosen);
   ingle::add_generate(app, env, chosen);
   ingle::add_bench(app, env, chosen);
   ingle::add_import(app, env, chosen);
   ingle::add_get(app, env, chosen);
   ingle::add_ls(app, env, chosen);
   ingle::add_doctor(app, env, chosen);
+  ingle::add_completions(app, chosen);
 
   try {
     app.parse(argc, argv);

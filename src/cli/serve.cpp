@@ -1,10 +1,16 @@
+#include <array>
+
 #include <CLI/CLI.hpp>
+#include <mlx/memory.h>
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "cli/api_keys.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/model_argument.h"
+#include "cli/engine_options.h"
+#include "cli/machine.h"
+#include "cli/sampling_flags.h"
 #include "cli/stop_signals.h"
 #include "cli/version.h"
 #include "engine/engine.h"
@@ -17,6 +23,9 @@ struct ServeFlags {
   std::string model;
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
+  std::vector<std::string> api_keys;
+  std::string api_key_file;
+  GenerationDefaults defaults;
 };
 
 // Lets the main thread wait for a signal.
@@ -51,9 +60,10 @@ std::string url_of(const std::string& host, uint16_t port) {
       std::to_string(port);
 }
 
-std::string example_request(const std::string& url) {
-  return "curl " + url +
-      "/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", "
+std::string example_request(const std::string& url, bool needs_key) {
+  return "curl " + url + "/v1/chat/completions " +
+      (needs_key ? "-H \"Authorization: Bearer $INGLE_API_KEY\" " : "") +
+      "-d '{\"messages\": [{\"role\": \"user\", "
       "\"content\": \"What is the capital of France?\"}]}'";
 }
 
@@ -63,15 +73,40 @@ double seconds_since(
   return std::chrono::duration<double>(clock.now() - start).count();
 }
 
+// What whoever starts it for the first time wants to know.
+void print_ready(
+    const ServedModel& model,
+    const std::string& url,
+    double seconds,
+    bool needs_key) {
+  std::array<char, 32> took{};
+  std::snprintf(took.data(), took.size(), "ready after %.1f s", seconds);
+  print_line(took.data());
+  print_line("  address  " + url + "/v1");
+  print_line(
+      "  model    " + model.name + ", a context of " +
+      std::to_string(model.context_length) + " tokens");
+  print_line(
+      "  memory   " +
+      human_bytes(static_cast<double>(mlx::core::get_active_memory())) +
+      " for the weights, of " +
+      human_bytes(static_cast<double>(machine_memory())) +
+      " that this machine has");
+  print_line("  try      " + example_request(url, needs_key));
+}
+
 Status serve(const Environment& env, const ServeFlags& flags) {
   const auto start = env.clock.now();
-  EngineOptions engine_options;
   INGLE_ASSIGN_OR_RETURN(
-      engine_options.model_folder, resolve_model(env, flags.model));
-  engine_options.numerics = default_numerics();
-  const std::string name = base_name(engine_options.model_folder);
+      auto api_keys, read_api_keys(env.fs, flags.api_keys, flags.api_key_file));
+  const bool needs_key = !api_keys.empty();
+  ProgressBar loading("loading", env.clock);
+  INGLE_ASSIGN_OR_RETURN(
+      auto options, engine_options(env, flags.model, loading));
+  options.defaults = flags.defaults;
+  const std::string name = base_name(options.model_folder);
 
-  Engine engine(std::move(engine_options), env.fs, env.clock);
+  Engine engine(std::move(options), env.fs, env.clock);
   StopRequest stop;
   const StopSignals signals([&] {
     stop.raise();
@@ -81,6 +116,7 @@ Status serve(const Environment& env, const ServeFlags& flags) {
   server_options.host = flags.host;
   server_options.port = flags.port;
   server_options.version = kVersion;
+  server_options.api_keys = std::move(api_keys);
   INGLE_ASSIGN_OR_RETURN(
       const auto server,
       Server::start(std::move(server_options), engine, env.clock));
@@ -88,13 +124,11 @@ Status serve(const Environment& env, const ServeFlags& flags) {
   print_line("listening on " + url + ", loading " + name);
 
   const Status loaded = engine.wait_until_loaded();
+  loading.finish();
   if (!stop.is_raised()) {
     INGLE_RETURN_IF_ERROR(loaded);
-    char took[32];
-    std::snprintf(
-        took, sizeof(took), "%.1f s", seconds_since(env.clock, start));
-    print_line("ready after " + std::string(took) + ", try:");
-    print_line("  " + example_request(url));
+    print_ready(
+        *engine.model(), url, seconds_since(env.clock, start), needs_key);
     stop.wait();
   }
   log_info("stopping");
@@ -118,7 +152,22 @@ void add_serve(CLI::App& app, const Environment& env, Run& run) {
   command
       ->add_option("--port", flags->port, "Port to listen on; 0: any free one")
       ->capture_default_str();
-  command->footer("Example: ingle serve --port 8080");
+  command
+      ->add_option(
+          "--api-key",
+          flags->api_keys,
+          "A key that clients have to send; may be repeated. Other users of "
+          "this machine see it: the variable or the file is better")
+      ->envname(kApiKeyVariable)
+      ->allow_extra_args(false);
+  command->add_option(
+      "--api-key-file", flags->api_key_file, "Keys, one on each line");
+  add_default_flags(*command, flags->defaults);
+  command->footer(
+      "Sampling flags hold where a request says nothing, over the model's\n"
+      "generation_config.json. To other machines (--host 0.0.0.0) it is open\n"
+      "only with a key.\n"
+      "Example: ingle serve --port 8080 --temperature 0.2");
   command->callback([&env, &run, flags] {
     run = [&env, flags] {
       const Status status = serve(env, *flags);

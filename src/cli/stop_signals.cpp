@@ -1,5 +1,6 @@
 #include "cli/stop_signals.h"
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -12,7 +13,6 @@
 namespace ingle {
 namespace {
 
-constexpr std::array kSignals = {SIGINT, SIGTERM};
 constexpr char kStop = 's';
 constexpr char kDone = 'd';
 
@@ -32,8 +32,8 @@ void on_stop(int) {
 
 } // namespace
 
-StopSignals::StopSignals(std::function<void()> on_signal)
-    : on_signal_(std::move(on_signal)) {
+StopSignals::StopSignals(std::function<void()> on_signal, SignalUse use)
+    : on_signal_(std::move(on_signal)), use_(use) {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) {
     return; // out of descriptors: signals keep their default, which ends us
@@ -49,8 +49,11 @@ StopSignals::StopSignals(std::function<void()> on_signal)
   struct sigaction action{};
   action.sa_handler = on_stop;
   action.sa_flags = SA_RESTART;
-  for (size_t i = 0; i < kSignals.size(); ++i) {
-    ::sigaction(kSignals[i], &action, &before_[i]);
+  const std::vector<int> numbers = use == SignalUse::kStop
+      ? std::vector<int>{SIGINT, SIGTERM}
+      : std::vector<int>{SIGINT};
+  for (const int number : numbers) {
+    ::sigaction(number, &action, &before_.emplace_back(number, action).second);
   }
 }
 
@@ -58,8 +61,8 @@ StopSignals::~StopSignals() {
   if (!thread_.joinable()) {
     return;
   }
-  for (size_t i = 0; i < kSignals.size(); ++i) {
-    ::sigaction(kSignals[i], &before_[i], nullptr);
+  for (const auto& [number, action] : before_) {
+    ::sigaction(number, &action, nullptr);
   }
   write_byte(write_end_.get(), kDone);
   thread_.join();
@@ -75,7 +78,7 @@ void StopSignals::wait() {
     if (byte == kDone) {
       return;
     }
-    if (called) {
+    if (called && use_ == SignalUse::kStop) {
       std::_Exit(kInterrupted);
     }
     called = true;

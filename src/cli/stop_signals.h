@@ -1,9 +1,10 @@
 // Ctrl-C and SIGTERM as a call on a thread of their own.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <signal.h>
 
@@ -11,14 +12,23 @@
 
 namespace ingle {
 
-// While it lives, the first SIGINT or SIGTERM calls `on_signal`, and the second
-// ends the process at once with exit code 130. At most one at a time.
+enum class SignalUse {
+  // The first SIGINT or SIGTERM calls back, and the second ends the process at
+  // once with exit code 130.
+  kStop,
+  // Every SIGINT calls back.
+  kInterrupt,
+};
+
+// Calls `on_signal` while it lives. At most one at a time.
 //
 // A handler that writes to a pipe, not a blocked signal that a thread waits
 // for: libraries start threads before main(), where nothing is blocked yet.
 class StopSignals {
  public:
-  explicit StopSignals(std::function<void()> on_signal);
+  explicit StopSignals(
+      std::function<void()> on_signal,
+      SignalUse use = SignalUse::kStop);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
@@ -29,7 +39,9 @@ class StopSignals {
   std::function<void()> on_signal_;
   UniqueFd read_end_;
   UniqueFd write_end_;
-  std::array<struct sigaction, 2> before_{};
+  const SignalUse use_;
+  // What was done about each signal before.
+  std::vector<std::pair<int, struct sigaction>> before_;
   std::thread thread_;
 };
 

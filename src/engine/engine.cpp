@@ -1,9 +1,12 @@
 #include "engine/engine.h"
 
-#include <algorithm>
-#include <cmath>
+#include <optional>
+#include <utility>
 
+#include "engine/check_request.h"
+#include "engine/generator_errors.h"
 #include "engine/load_served_model.h"
+#include "engine/sampler.h"
 #include "engine/scheduler.h"
 #include "model/load_model.h"
 
@@ -17,6 +20,9 @@ class CountingSink final : public GenerationSink {
       std::shared_ptr<GenerationSink> sink,
       std::function<void()> on_closed)
       : sink_(std::move(sink)), on_closed_(std::move(on_closed)) {}
+  void on_prefill(PrefillStep step) override {
+    sink_->on_prefill(std::move(step));
+  }
   void on_delta(GenerationDelta delta) override {
     sink_->on_delta(std::move(delta));
   }
@@ -30,51 +36,17 @@ class CountingSink final : public GenerationSink {
   std::function<void()> on_closed_;
 };
 
-// NaN fails every comparison, so each is written to hold for what is good.
-Status check_sampling(const SamplingParams& sampling) {
-  if (!(sampling.temperature >= 0 && std::isfinite(sampling.temperature))) {
-    return Status::invalid_request("temperature has to be 0 or more");
+// One step on a state that is thrown away: what MLX sets up lazily is not left
+// to the first request, and a model that can't answer is not announced.
+Status warm_up(const Model& model) {
+  KvState kv = model.make_kv();
+  const TokenId token = 0;
+  const Row row{{&token, 1}, &kv, Logits::kLast};
+  INGLE_ASSIGN_OR_RETURN(const auto logits, run_step(model, {&row, 1}));
+  if (!logits) {
+    return Status::internal("it gave no logits");
   }
-  if (!(sampling.top_p >= 0 && sampling.top_p <= 1)) {
-    return Status::invalid_request("top_p has to be from 0 to 1");
-  }
-  if (sampling.top_k < 0) {
-    return Status::invalid_request("top_k has to be 0 or more");
-  }
-  return Status::ok();
-}
-
-Status check_request(
-    const GenerationRequest& request,
-    const ServedModel& model) {
-  if (request.prompt.empty()) {
-    return Status::invalid_request("the prompt has no tokens");
-  }
-  const auto bad = std::find_if(
-      request.prompt.begin(), request.prompt.end(), [&](TokenId id) {
-        return id < 0 || id >= model.vocab_size;
-      });
-  if (bad != request.prompt.end()) {
-    return Status::invalid_request(
-        "the token id " + std::to_string(*bad) +
-        " is not in the model's vocabulary of " +
-        std::to_string(model.vocab_size));
-  }
-  if (request.max_tokens < 1) {
-    return Status::invalid_request("max_tokens has to be at least 1");
-  }
-  INGLE_RETURN_IF_ERROR(check_sampling(request.sampling));
-  const size_t needed =
-      request.prompt.size() + static_cast<size_t>(request.max_tokens);
-  if (needed > static_cast<size_t>(model.context_length)) {
-    return Status::invalid_request(
-               "the prompt has " + std::to_string(request.prompt.size()) +
-               " tokens and the answer may have " +
-               std::to_string(request.max_tokens) + ", but the context of '" +
-               model.name + "' holds " + std::to_string(model.context_length))
-        .with_reason("context_length_exceeded");
-  }
-  return Status::ok();
+  return sample({logits->data<float>(), logits->size()}, {}, {}, 0, 0).status();
 }
 
 } // namespace
@@ -89,11 +61,21 @@ class Engine::Runner {
     INGLE_ASSIGN_OR_RETURN(
         model_,
         load_model(
-            fs_, options_.model_folder, options_.numerics, std::move(stop)));
+            fs_,
+            options_.model_folder,
+            options_.numerics,
+            std::move(stop),
+            options_.on_load_progress));
     INGLE_ASSIGN_OR_RETURN(
         auto served,
         load_served_model(
-            fs_, clock_, options_.model_folder, model_->config()));
+            fs_,
+            clock_,
+            options_.model_folder,
+            model_->config(),
+            options_.defaults));
+    INGLE_RETURN_IF_ERROR(
+        warm_up(*model_).with_context("the model's first step failed"));
     SchedulerOptions options;
     options.prefill_chunk = options_.prefill_chunk;
     scheduler_.emplace(*model_, served, options, clock_, [](Departure) {
@@ -218,22 +200,27 @@ std::shared_ptr<const ServedModel> Engine::model() const {
   return model_;
 }
 
+Status Engine::check_serving() const {
+  if (stopping_) {
+    return server_stopping();
+  }
+  return loaded_ ? load_status_ : model_loading();
+}
+
 Result<GenerationId> Engine::submit(
     GenerationRequest request,
     std::shared_ptr<GenerationSink> sink) {
+  std::shared_ptr<const ServedModel> model;
+  {
+    MutexLock lock(mutex_);
+    INGLE_RETURN_IF_ERROR(check_serving());
+    model = model_;
+  }
+  INGLE_RETURN_IF_ERROR(check_request(request, *model)); // reads it all
   GenerationId id = 0;
   {
     MutexLock lock(mutex_);
-    if (stopping_) {
-      return Status::overloaded("the server is stopping")
-          .with_reason("server_stopping");
-    }
-    if (!loaded_) {
-      return Status::overloaded("the model is still loading, try again soon")
-          .with_reason("model_loading");
-    }
-    INGLE_RETURN_IF_ERROR(load_status_);
-    INGLE_RETURN_IF_ERROR(check_request(request, *model_));
+    INGLE_RETURN_IF_ERROR(check_serving());
     if (open_ >= options_.queue_limit) {
       return Status::overloaded(
                  "the queue is full (" + std::to_string(open_) +
@@ -242,8 +229,9 @@ Result<GenerationId> Engine::submit(
     }
     ++open_;
     id = ++last_id_;
-    const uint64_t seed =
-        request.sampling.seed ? *request.sampling.seed : next_default_seed();
+    const uint64_t seed = request.sampling.seed
+        ? *request.sampling.seed
+        : default_seeds_.next(clock_.since_epoch());
     auto counting = std::make_shared<CountingSink>(std::move(sink), [this] {
       MutexLock closing(mutex_);
       --open_;
@@ -261,13 +249,6 @@ void Engine::cancel(GenerationId id) {
     mail_.cancellations.push_back(id);
   }
   changed_.notify_all();
-}
-
-uint64_t Engine::next_default_seed() {
-  // The counter keeps apart two requests of the same millisecond.
-  seed_counter_ += 0x9E3779B9u;
-  const auto now = static_cast<uint32_t>(clock_.since_epoch().count());
-  return now ^ seed_counter_;
 }
 
 } // namespace ingle

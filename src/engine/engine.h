@@ -15,6 +15,7 @@
 #include "base/file_system.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "engine/default_seeds.h"
 #include "engine/generator.h"
 #include "model/numerics.h"
 
@@ -23,6 +24,9 @@ namespace ingle {
 struct EngineOptions {
   std::string model_folder;
   Numerics numerics = Numerics::kExact;
+  GenerationDefaults defaults; // stand over generation_config.json
+  // Told of the bytes of weights that are loaded, on the engine thread.
+  std::function<void(uint64_t done, uint64_t total)> on_load_progress;
   int prefill_chunk = 512; // tokens
   size_t queue_limit = 256; // generations that wait or run
 };
@@ -71,7 +75,7 @@ class Engine final : public Generator {
 
   void run(const std::stop_token& stop);
   Mail wait_for_mail(bool block);
-  uint64_t next_default_seed() INGLE_REQUIRES(mutex_);
+  Status check_serving() const INGLE_REQUIRES(mutex_);
 
   const EngineOptions options_;
   FileSystem& fs_;
@@ -86,7 +90,7 @@ class Engine final : public Generator {
   Status load_status_ INGLE_GUARDED_BY(mutex_);
   std::shared_ptr<const ServedModel> model_ INGLE_GUARDED_BY(mutex_);
   GenerationId last_id_ INGLE_GUARDED_BY(mutex_) = 0;
-  uint32_t seed_counter_ INGLE_GUARDED_BY(mutex_) = 0;
+  DefaultSeeds default_seeds_ INGLE_GUARDED_BY(mutex_);
   // Generations that wait or run.
   size_t open_ INGLE_GUARDED_BY(mutex_) = 0;
 

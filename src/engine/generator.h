@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -15,22 +16,52 @@
 
 namespace ingle {
 
+// Below it, but for 0, a repetition penalty makes infinite logits.
+inline constexpr float kLeastRepetitionPenalty = 0.01f;
+
+// How the logits of a step become a token. The fields stand in the order in
+// which they are applied; each default changes nothing.
 struct SamplingParams {
+  // Processors: at any temperature, before log-probabilities are taken.
+  //
+  // A context is how many of the last tokens, prompt included, a penalty looks
+  // at; 0: all of them.
+  std::vector<std::pair<TokenId, float>> logit_bias; // added; ids once each
+  // Divides logits >= 0 and multiplies others, once per token; 0 and 1: off.
+  float repetition_penalty = 1;
+  int repetition_context = 20;
+  float presence_penalty = 0; // subtracted once per token of the context
+  int presence_context = 20;
+  float frequency_penalty = 0; // subtracted per occurrence
+  int frequency_context = 20;
+
   float temperature = 0; // 0: greedy, the rest is ignored
+
+  // Truncation, on the probabilities at temperature 1.
   float top_p = 1; // in [0, 1]; 0 and 1 keep everything
+  float min_p = 0; // in [0, 1]; of the most likely token's probability
+  int min_tokens_to_keep = 1; // what min_p leaves in any case; >= 1
+  float xtc_probability = 0; // in [0, 1]; how often XTC acts
+  float xtc_threshold = 0; // in [0, 0.5]
   int top_k = 0; // 0: keep everything
-  std::optional<uint64_t> seed;
+
+  std::optional<uint64_t> seed; // nothing: another one for each request
 };
 
 struct GenerationRequest {
   std::vector<TokenId> prompt; // not empty
-  int max_tokens = 0; // >= 1; prompt + max_tokens within the context
+  // prompt + max_tokens within the context. 0: the prompt is read, and
+  // nothing is generated.
+  int max_tokens = 0;
+  int min_tokens = 0; // before these nothing ends the answer; <= max_tokens
   SamplingParams sampling;
   std::vector<std::string> stop;
   bool ignore_eos = false;
   // Per token: the log-probability of the chosen one and of the N most likely
   // (0: the chosen one alone). Nothing: not computed.
   std::optional<int> top_logprobs;
+  // With top_logprobs: for the tokens of the prompt too.
+  bool prompt_logprobs = false;
 };
 
 struct TokenLogprob {
@@ -38,12 +69,23 @@ struct TokenLogprob {
   float logprob = 0; // natural log, full vocabulary, before truncation
 };
 
-// A generated token. An end-of-sequence token that ends the answer is not
-// given out.
+// A token of an answer, or of a prompt. An end-of-sequence token that ends the
+// answer is not given out.
 struct GeneratedToken {
   TokenId id = 0;
   float logprob = 0; // only with top_logprobs
   std::vector<TokenLogprob> top; // most likely first
+};
+
+// What one step read of the prompt.
+struct PrefillStep {
+  int total = 0; // tokens of the prompt
+  int cached = 0; // of these, served from a cache
+  int processed = 0; // of these, done by now, `cached` included
+  double elapsed_ms = 0; // since the generation began to run
+  // With prompt_logprobs: the tokens that this step read, all but the first of
+  // the prompt, which nothing predicts.
+  std::vector<GeneratedToken> tokens;
 };
 
 // What one step added. `text` may be empty (an incomplete character, or the
@@ -89,11 +131,13 @@ struct GenerationEnd {
 // Where a generation's output goes.
 //
 // Threads: called on the engine thread, which must not be held up: hand over
-//          and return. Deltas come in order; on_end() comes exactly once and
+//          and return. Calls come in order; on_end() comes exactly once and
 //          last, also after cancel() and on shutdown.
 class GenerationSink {
  public:
   virtual ~GenerationSink() = default;
+  // Once per piece of the prompt, before the first delta.
+  virtual void on_prefill(PrefillStep /*step*/) {}
   virtual void on_delta(GenerationDelta delta) = 0;
   virtual void on_end(GenerationEnd end) = 0;
 };
@@ -111,8 +155,8 @@ class Generator {
 
   // Queues a generation. Errors: kOverloaded (reason "queue_full",
   // "model_loading" or "server_stopping"), what kept the model from loading,
-  // kInvalidRequest (context: reason "context_length_exceeded"; an empty
-  // prompt, a token or a sampling parameter out of range).
+  // kInvalidRequest (what check_request() gives; context: reason
+  // "context_length_exceeded"). where() is the request's field.
   // After an error the sink is never called.
   virtual Result<GenerationId> submit(
       GenerationRequest request,

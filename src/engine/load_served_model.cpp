@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/generator.h"
 #include "model/field_reader.h"
 #include "weights/strict_json.h"
 
@@ -93,6 +94,24 @@ Result<std::optional<TemplateSource>> find_template(
   return std::optional<TemplateSource>();
 }
 
+template <typename T>
+void override_with(std::optional<T>& value, const std::optional<T>& by) {
+  if (by) {
+    value = by;
+  }
+}
+
+void override_defaults(
+    GenerationDefaults& defaults,
+    const GenerationDefaults& by) {
+  override_with(defaults.max_tokens, by.max_tokens);
+  override_with(defaults.temperature, by.temperature);
+  override_with(defaults.top_p, by.top_p);
+  override_with(defaults.min_p, by.min_p);
+  override_with(defaults.top_k, by.top_k);
+  override_with(defaults.repetition_penalty, by.repetition_penalty);
+}
+
 // Adds what generation_config.json says.
 Status read_generation_config(
     FileSystem& fs,
@@ -103,11 +122,32 @@ Status read_generation_config(
   FieldReader reader(config, path);
   model.defaults.temperature = reader.optional_number("temperature", 0, 100);
   model.defaults.top_p = reader.optional_number("top_p", 0, 1);
+  model.defaults.min_p = reader.optional_number("min_p", 0, 1);
   model.defaults.top_k = reader.optional_count("top_k", kMaxModelSize);
+  model.defaults.repetition_penalty =
+      reader.optional_number("repetition_penalty", 0, 100);
   for (const TokenId id : reader.token_ids("eos_token_id")) {
     model.eos.push_back(id);
   }
-  return reader.status();
+  INGLE_RETURN_IF_ERROR(reader.status());
+  const float penalty = model.defaults.repetition_penalty.value_or(0);
+  if (penalty > 0 && penalty < kLeastRepetitionPenalty) {
+    return Status::corruption(
+        path + ": repetition_penalty has to be 0 (off), or from 0.01 to 100");
+  }
+  return Status::ok();
+}
+
+Result<std::vector<TokenId>> line_break_tokens(const ServedModel& model) {
+  if (!model.tokenizer) {
+    return std::vector<TokenId>();
+  }
+  return model.tokenizer->encode("\n", /*add_special_tokens=*/false);
+}
+
+void sort_and_unique(std::vector<TokenId>& ids) {
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
 } // namespace
@@ -116,7 +156,8 @@ Result<std::shared_ptr<const ServedModel>> load_served_model(
     FileSystem& fs,
     const Clock& clock,
     const std::string& folder,
-    const ModelConfig& config) {
+    const ModelConfig& config,
+    const GenerationDefaults& overrides) {
   auto model = std::make_shared<ServedModel>();
   model->name = base_name(folder);
   model->created = clock.since_epoch();
@@ -147,9 +188,12 @@ Result<std::shared_ptr<const ServedModel>> load_served_model(
         ChatTemplate::compile(source->text, source->origin, clock));
   }
   INGLE_RETURN_IF_ERROR(read_generation_config(fs, folder, *model));
-  std::sort(model->eos.begin(), model->eos.end());
-  model->eos.erase(
-      std::unique(model->eos.begin(), model->eos.end()), model->eos.end());
+  override_defaults(model->defaults, overrides);
+  sort_and_unique(model->eos);
+  INGLE_ASSIGN_OR_RETURN(model->xtc_exempt, line_break_tokens(*model));
+  model->xtc_exempt.insert(
+      model->xtc_exempt.end(), model->eos.begin(), model->eos.end());
+  sort_and_unique(model->xtc_exempt);
   return std::shared_ptr<const ServedModel>(std::move(model));
 }
 

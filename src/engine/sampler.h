@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/status.h"
 #include "base/token.h"
@@ -11,14 +10,15 @@
 
 namespace ingle {
 
-// Chooses a token from the logits of one position.
+// Chooses a token from the logits of one position, to which the processors
+// have been applied.
 //
 // Temperature 0 is argmax (the lowest id of equals) and ignores the rest. Else
-// top_p keeps the most likely tokens until what stands before one sums to p,
-// top_k the k most likely, and the draw is over what both keep, by
-// softmax(logits / temperature).
+// the draw is over what truncate() leaves, by softmax(logits / temperature).
+// XTC acts if a first draw is at most its probability; `xtc_exempt` are the ids
+// that it never removes.
 //
-// The draw depends on `seed` and `step` alone: the same request gives the same
+// The draws depend on `seed` and `step` alone: the same request gives the same
 // tokens whatever runs beside it.
 //
 // Errors: kInternal (a logit is not a number, or none is finite: the model's
@@ -26,12 +26,15 @@ namespace ingle {
 Result<TokenId> sample(
     std::span<const float> logits,
     const SamplingParams& params,
+    std::span<const TokenId> xtc_exempt,
     uint64_t seed,
     uint64_t step);
 
 // log softmax(logits)[chosen], and the `count` most likely tokens with theirs,
-// most likely first (the lower id of equals).
-GeneratedToken
+// most likely first (the lower id of equals). A token that can't come has
+// -9999: JSON knows no infinity.
+// Requires: chosen < logits.size(), count >= 0. Errors: as sample().
+Result<GeneratedToken>
 with_logprobs(std::span<const float> logits, TokenId chosen, int count);
 
 } // namespace ingle

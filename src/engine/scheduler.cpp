@@ -26,6 +26,9 @@ Scheduler::Scheduler(
 
 Status Scheduler::add(Arrival arrival) {
   const auto length = static_cast<int64_t>(arrival.request.prompt.size());
+  if (arrival.request.prompt_logprobs) {
+    arrival.kv.reset();
+  }
   const int64_t held = arrival.kv ? arrival.kv->offset() : 0;
   if (held >= length) {
     return Status::invalid_request(
@@ -113,41 +116,29 @@ std::vector<Sequence*> Scheduler::choose_rows() const {
 }
 
 void Scheduler::forward(const std::vector<Sequence*>& chosen) {
-  const int chunk = options_.prefill_chunk;
   std::vector<Row> batch;
-  std::vector<Sequence*> with_logits;
   for (Sequence* sequence : chosen) {
-    const bool wants_logits = sequence->wants_logits(chunk);
-    batch.push_back(
-        {sequence->next_tokens(chunk), &sequence->kv(), wants_logits});
-    if (wants_logits) {
-      with_logits.push_back(sequence);
+    batch.push_back(sequence->next_row(options_.prefill_chunk));
+  }
+  const auto step = run_step(model_, batch);
+  if (!step.is_ok()) {
+    for (Sequence* sequence : chosen) {
+      fail(*sequence, step.status());
     }
-  }
-  const auto logits = run_step(model_, batch);
-  if (logits.is_ok()) {
-    accept(with_logits, *logits);
     return;
   }
-  for (Sequence* sequence : chosen) {
-    fail(*sequence, logits.status());
+  std::span<const float> rest; // of the logits
+  size_t vocabulary = 0;
+  if (const std::optional<mx::array>& logits = *step) {
+    rest = {logits->data<float>(), logits->size()};
+    vocabulary = static_cast<size_t>(logits->shape(1));
   }
-}
-
-void Scheduler::accept(
-    const std::vector<Sequence*>& with_logits,
-    const std::optional<mx::array>& logits) {
-  if (!logits) {
-    return;
-  }
-  const auto vocabulary = static_cast<size_t>(logits->shape(1));
-  const std::span<const float> all(
-      logits->data<float>(), vocabulary * with_logits.size());
-  for (size_t i = 0; i < with_logits.size(); ++i) {
-    const Status status =
-        with_logits[i]->accept(all.subspan(i * vocabulary, vocabulary));
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    const size_t size = logits_count(batch[i]) * vocabulary;
+    const Status status = chosen[i]->accept(rest.first(size));
+    rest = rest.subspan(size);
     if (!status.is_ok()) {
-      fail(*with_logits[i], status);
+      fail(*chosen[i], status);
     }
   }
 }

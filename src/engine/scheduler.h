@@ -29,7 +29,8 @@ struct SchedulerOptions {
 };
 
 // A generation to be queued. `kv` holds a prefix of the prompt, and was made
-// by the same model; nothing: a cold start.
+// by the same model; nothing: a cold start. A request for the prompt's
+// log-probabilities starts cold in any case: they come from forwarding it.
 struct Arrival {
   GenerationId id = 0;
   GenerationRequest request;
@@ -79,9 +80,6 @@ class Scheduler {
   // The rows that take part in the next step.
   std::vector<Sequence*> choose_rows() const;
   void forward(const std::vector<Sequence*>& chosen);
-  void accept(
-      const std::vector<Sequence*>& with_logits,
-      const std::optional<mx::array>& logits);
   void fail(Sequence& sequence, const Status& status);
   void retire_finished();
 

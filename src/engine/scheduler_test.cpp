@@ -1,5 +1,6 @@
 #include "engine/scheduler.h"
 
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -363,6 +364,256 @@ TEST_P(SchedulerTest, SameSeedSameAnswerWhateverRunsBeside) {
   start(request(prompt(33, 4), 10));
   run();
   EXPECT_EQ(beside->ids(), alone->ids());
+}
+
+// Rows differ in every knob: each is sampled as if it were alone.
+TEST_P(SchedulerTest, AnySamplingBesideAnyOther) {
+  std::vector<GenerationRequest> requests(5, request(prompt(12, 2), 12));
+  requests[1].sampling.temperature = 1;
+  requests[1].sampling.top_p = 0.9f;
+  requests[2].sampling.temperature = 0.7f;
+  requests[2].sampling.xtc_probability = 0.5f;
+  requests[2].sampling.xtc_threshold = 0.01f;
+  requests[3].sampling.repetition_penalty = 1.5f;
+  requests[3].top_logprobs = 2;
+  requests[3].prompt_logprobs = true;
+  requests[4].sampling.temperature = 2;
+  requests[4].sampling.min_p = 0.1f;
+  requests[4].sampling.top_k = 30;
+  requests[4].sampling.frequency_penalty = 0.5f;
+  std::vector<std::vector<TokenId>> alone;
+  for (const auto& made : requests) {
+    const auto sink = start(made);
+    run();
+    alone.push_back(sink->ids());
+  }
+  std::vector<std::shared_ptr<RecordingSink>> together;
+  for (const auto& made : requests) {
+    together.push_back(start(made));
+  }
+  run();
+  for (size_t i = 0; i < together.size(); ++i) {
+    EXPECT_EQ(together[i]->ids(), alone[i]) << "request " << i;
+  }
+  EXPECT_NE(alone[0], alone[1]);
+  EXPECT_NE(alone[0], alone[3]);
+}
+
+// Acceptance 17. A penalty that no logit stands up to: what the history holds
+// never comes, whether it was read or came from a cache.
+TEST_P(SchedulerTest, history_includes_prompt) {
+  const auto ids = prompt(60);
+  GenerationRequest penalised = request(ids, 20);
+  penalised.sampling.presence_penalty = 100;
+  penalised.sampling.presence_context = 0;
+  const auto cold = start(penalised);
+  run();
+  auto seen = ids;
+  for (const TokenId token : cold->ids()) {
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), token), 0);
+    seen.push_back(token);
+  }
+  departures_.clear();
+
+  auto first = ids;
+  first.resize(45);
+  start(request(first, 1));
+  run();
+  const auto warm = start(penalised, std::move(departures_[0].kv));
+  run();
+  EXPECT_EQ(warm->wait().stats.cached_tokens, 45);
+  EXPECT_EQ(warm->ids(), cold->ids());
+}
+
+// Acceptance 20. With top_k 1 the tokens are the greedy ones at any
+// temperature, so that log-probabilities can be compared.
+TEST_P(SchedulerTest, logprobs_pre_truncation) {
+  GenerationRequest greedy = request(prompt(20), 10);
+  greedy.top_logprobs = 4;
+  GenerationRequest truncated = greedy;
+  truncated.sampling.temperature = 3;
+  truncated.sampling.top_p = 0.5f;
+  truncated.sampling.top_k = 1;
+  GenerationRequest penalised = greedy;
+  penalised.sampling.presence_penalty = 0.25f;
+  penalised.sampling.presence_context = 0;
+  const auto plain = start(greedy);
+  const auto sampled = start(truncated);
+  const auto changed = start(penalised);
+  run();
+  ASSERT_EQ(sampled->ids(), plain->ids());
+  for (size_t i = 0; i < plain->tokens().size(); ++i) {
+    const GeneratedToken token = sampled->tokens()[i];
+    EXPECT_NEAR(token.logprob, plain->tokens()[i].logprob, 1e-4f);
+    ASSERT_EQ(token.top.size(), 4u);
+    EXPECT_EQ(token.top[0].id, token.id);
+    EXPECT_EQ(token.top[0].logprob, token.logprob);
+    for (size_t k = 0; k < token.top.size(); ++k) {
+      EXPECT_LE(token.top[k].logprob, 0);
+      EXPECT_LE(token.top[k].logprob, token.top[k == 0 ? 0 : k - 1].logprob);
+    }
+  }
+  EXPECT_GT(
+      std::abs(changed->tokens()[0].logprob - plain->tokens()[0].logprob),
+      1e-4f);
+}
+
+TEST_P(SchedulerTest, MinTokensHoldOffTheEnd) {
+  const auto ids = prompt(12);
+  const auto free_run = greedy(ids, 12);
+  served_->eos = {free_run[0]};
+  GenerationRequest made = request(ids, 12);
+  made.min_tokens = 5;
+  made.top_logprobs = 288;
+  const auto sink = start(made);
+  run();
+  const auto tokens = sink->tokens();
+  ASSERT_GE(tokens.size(), 5u);
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_NE(tokens[i].id, free_run[0]);
+    EXPECT_EQ(tokens[i].top.back().id, free_run[0]);
+    EXPECT_EQ(tokens[i].top.back().logprob, -9999);
+  }
+
+  made.ignore_eos = true; // nothing to hold off
+  const auto ignoring = start(made);
+  run();
+  EXPECT_EQ(ignoring->ids(), free_run);
+}
+
+TEST_P(SchedulerTest, MaxTokensZeroReadsThePromptAndEnds) {
+  const auto ids = prompt(30);
+  const auto sink = start(request(ids, 0));
+  run();
+  const GenerationEnd end = sink->wait();
+  EXPECT_TRUE(end.status.is_ok());
+  EXPECT_EQ(end.reason, FinishReason::kLength);
+  EXPECT_EQ(end.stats.generated_tokens, 0);
+  EXPECT_EQ(end.stats.decode_ms, 0);
+  EXPECT_TRUE(sink->ids().empty());
+  EXPECT_EQ(sink->prefills().back().processed, 30);
+  ASSERT_EQ(departures_.size(), 1u);
+  EXPECT_EQ(departures_[0].tokens, ids);
+
+  // What was read can be continued.
+  auto longer = ids;
+  longer.push_back(7);
+  const auto warm = start(request(longer, 6), std::move(departures_[0].kv));
+  run();
+  EXPECT_EQ(warm->ids(), greedy(longer, 6));
+}
+
+TEST_P(SchedulerTest, EachPieceOfThePromptIsReportedBeforeTheFirstToken) {
+  const auto ids = prompt(50);
+  start(request(prompt(20), 1));
+  run();
+  std::shared_ptr<RecordingSink> sink;
+  sink = std::make_shared<RecordingSink>([&](TokenId) {
+    ASSERT_FALSE(sink->prefills().empty());
+    EXPECT_EQ(sink->prefills().back().processed, 50);
+  });
+  ASSERT_TRUE(scheduler_
+                  ->add(
+                      {99,
+                       request(ids, 3),
+                       1,
+                       sink,
+                       departures_[0].kv.snapshot(20).restore()})
+                  .is_ok());
+  run();
+  const auto steps = sink->prefills();
+  const int chunk = GetParam().prefill_chunk;
+  ASSERT_EQ(std::ssize(steps), (30 + chunk - 1) / chunk);
+  double elapsed = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(steps[i].total, 50);
+    EXPECT_EQ(steps[i].cached, 20);
+    EXPECT_EQ(
+        steps[i].processed, std::min(50, 20 + chunk * static_cast<int>(i + 1)));
+    EXPECT_GE(steps[i].elapsed_ms, elapsed);
+    EXPECT_TRUE(steps[i].tokens.empty());
+    elapsed = steps[i].elapsed_ms;
+  }
+}
+
+// Longer than what is scored in one step.
+TEST_P(SchedulerTest, PromptLogprobsEqualThoseOfTheSameTokensGenerated) {
+  GenerationRequest generating = request(prompt(5), 145);
+  generating.top_logprobs = 3;
+  const auto generated = start(generating);
+  run();
+  auto all = prompt(5);
+  for (const TokenId token : generated->ids()) {
+    all.push_back(token);
+  }
+  GenerationRequest scoring = request(all, 2);
+  scoring.top_logprobs = 3;
+  scoring.prompt_logprobs = true;
+  scoring.sampling.presence_penalty = 50; // is not for the prompt
+  const auto scored = start(scoring);
+  run();
+
+  std::vector<GeneratedToken> tokens;
+  for (const PrefillStep& step : scored->prefills()) {
+    EXPECT_LE(step.tokens.size(), 64u);
+    tokens.insert(tokens.end(), step.tokens.begin(), step.tokens.end());
+    EXPECT_EQ(std::ssize(tokens), step.processed - 1);
+  }
+  ASSERT_EQ(tokens.size(), 149u);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    EXPECT_EQ(tokens[i].id, all[i + 1]);
+    if (i < 4) {
+      continue;
+    }
+    const GeneratedToken expected = generated->tokens()[i - 4];
+    EXPECT_NEAR(tokens[i].logprob, expected.logprob, 1e-3f);
+    ASSERT_EQ(tokens[i].top.size(), 3u);
+    EXPECT_EQ(tokens[i].top[0].id, expected.id);
+  }
+  EXPECT_EQ(scored->ids().size(), 2u);
+
+  scoring.max_tokens = 0;
+  const auto only_scored = start(scoring);
+  run();
+  EXPECT_EQ(only_scored->wait().reason, FinishReason::kLength);
+  EXPECT_EQ(
+      only_scored->prefills().back().tokens.back().logprob,
+      tokens.back().logprob);
+}
+
+TEST_P(SchedulerTest, PromptLogprobsAreOfTheWholePromptWhateverIsCached) {
+  start(request(prompt(20), 1));
+  run();
+  GenerationRequest scoring = request(prompt(30), 1);
+  scoring.top_logprobs = 0;
+  scoring.prompt_logprobs = true;
+  const auto sink = start(scoring, std::move(departures_[0].kv));
+  run();
+  size_t scored = 0;
+  for (const PrefillStep& step : sink->prefills()) {
+    EXPECT_EQ(step.cached, 0);
+    scored += step.tokens.size();
+  }
+  EXPECT_EQ(scored, 29u);
+}
+
+TEST_P(SchedulerTest, PromptLogitsThatAreNotNumbersFailTheirRow) {
+  const FailingModel failing(*model_, 1, FailingModel::Failure::kNotANumber);
+  scheduler_.emplace(
+      failing,
+      served_,
+      SchedulerOptions{1, GetParam().prefill_chunk},
+      clock_,
+      [](Departure) {});
+  GenerationRequest scoring = request(prompt(9), 1);
+  scoring.top_logprobs = 1;
+  scoring.prompt_logprobs = true;
+  const auto sink = start(scoring);
+  const auto next = start(scoring);
+  run();
+  EXPECT_EQ(sink->wait().status.code(), StatusCode::kInternal);
+  EXPECT_TRUE(sink->prefills().empty());
+  EXPECT_TRUE(next->wait().status.is_ok());
 }
 
 } // namespace

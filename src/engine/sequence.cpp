@@ -1,6 +1,7 @@
 #include "engine/sequence.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/sampler.h"
 
@@ -8,6 +9,10 @@ namespace ingle {
 namespace {
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
+
+// Tokens of a prompt that are scored in one step: so much of [tokens, V] in f32
+// is there at a time.
+constexpr int kScored = 64;
 
 } // namespace
 
@@ -26,6 +31,8 @@ Sequence::Sequence(
       model_(std::move(model)),
       clock_(clock),
       kv_(std::move(kv)),
+      reported_(static_cast<size_t>(kv_.offset())),
+      processors_(request_, model_->eos),
       stop_(request_.stop),
       phase_start_(clock.now()) {
   if (model_->tokenizer) {
@@ -40,36 +47,112 @@ size_t Sequence::prompt_left() const {
   return request_.prompt.size() - std::min(held, request_.prompt.size());
 }
 
-std::span<const TokenId> Sequence::next_tokens(int chunk) const {
-  const size_t left = prompt_left();
-  if (left == 0) {
-    return {&generated_.back(), 1};
-  }
-  const size_t size = std::min(left, static_cast<size_t>(chunk));
-  return std::span(request_.prompt).last(left).first(size);
+bool Sequence::scores_prompt() const {
+  return request_.prompt_logprobs && request_.top_logprobs;
 }
 
-bool Sequence::wants_logits(int chunk) const {
-  return prompt_left() <= static_cast<size_t>(chunk);
+Row Sequence::next_row(int chunk) {
+  const size_t left = prompt_left();
+  if (left == 0) {
+    return {{&generated_.back(), 1}, &kv_, Logits::kLast};
+  }
+  const auto limit =
+      static_cast<size_t>(scores_prompt() ? std::min(chunk, kScored) : chunk);
+  const size_t length = std::min(left, limit);
+  const auto piece = std::span(request_.prompt).last(left).first(length);
+  if (scores_prompt()) {
+    return {piece, &kv_, Logits::kAll};
+  }
+  const bool samples = length == left && request_.max_tokens > 0;
+  return {piece, &kv_, samples ? Logits::kLast : Logits::kNone};
 }
 
 Status Sequence::accept(std::span<const float> logits) {
-  const uint64_t step = generated_.size();
+  const size_t prompt_length = request_.prompt.size();
+  if (reported_ < prompt_length) {
+    const size_t piece = prompt_length - prompt_left() - reported_;
+    INGLE_RETURN_IF_ERROR(report_piece(logits, piece));
+    if (is_prefilling()) {
+      return Status::ok();
+    }
+    start_decode_clock();
+    if (request_.max_tokens == 0) {
+      finished_ = FinishReason::kLength;
+      return Status::ok();
+    }
+    if (scores_prompt()) {
+      logits = logits.last(logits.size() / piece);
+    }
+  }
+  return generate(logits);
+}
+
+Status Sequence::report_piece(std::span<const float> logits, size_t length) {
+  PrefillStep step;
+  if (scores_prompt()) {
+    INGLE_ASSIGN_OR_RETURN(step.tokens, score(logits, length));
+  }
+  reported_ += length;
+  step.total = stats_.prompt_tokens;
+  step.cached = stats_.cached_tokens;
+  step.processed = static_cast<int>(reported_);
+  step.elapsed_ms = elapsed_ms();
+  sink_->on_prefill(std::move(step));
+  return Status::ok();
+}
+
+// The piece's tokens with their log-probabilities. Those of the first were left
+// by the piece before; those of the token after it are kept for the next one.
+Result<std::vector<GeneratedToken>> Sequence::score(
+    std::span<const float> logits,
+    size_t length) {
+  const size_t vocabulary = logits.size() / length;
+  const auto rest = std::span(request_.prompt).subspan(reported_ + 1);
+  std::vector<GeneratedToken> tokens;
+  for (size_t i = 0; i < length; ++i) {
+    if (scored_) {
+      tokens.push_back(*std::exchange(scored_, std::nullopt));
+    }
+    if (i < rest.size()) {
+      INGLE_ASSIGN_OR_RETURN(
+          scored_,
+          with_logprobs(
+              logits.subspan(i * vocabulary, vocabulary),
+              rest[i],
+              *request_.top_logprobs));
+    }
+  }
+  return tokens;
+}
+
+Status Sequence::generate(std::span<const float> logits) {
+  std::vector<float> processed;
+  if (processors_.is_active()) {
+    processed.assign(logits.begin(), logits.end());
+    processors_.apply(processed);
+    logits = processed;
+  }
   INGLE_ASSIGN_OR_RETURN(
-      const TokenId token, sample(logits, request_.sampling, seed_, step));
+      const TokenId token,
+      sample(
+          logits,
+          request_.sampling,
+          model_->xtc_exempt,
+          seed_,
+          generated_.size()));
+  processors_.push(token);
   generated_.push_back(token);
   stats_.generated_tokens = static_cast<int>(generated_.size());
-  if (step == 0) {
-    start_decode_clock();
-  }
   if (ends_sequence(token)) {
     finished_ = FinishReason::kStop;
     return Status::ok();
   }
-  INGLE_RETURN_IF_ERROR(emit(
-      request_.top_logprobs
-          ? with_logprobs(logits, token, *request_.top_logprobs)
-          : GeneratedToken{token, 0, {}}));
+  GeneratedToken generated{token, 0, {}};
+  if (request_.top_logprobs) {
+    INGLE_ASSIGN_OR_RETURN(
+        generated, with_logprobs(logits, token, *request_.top_logprobs));
+  }
+  INGLE_RETURN_IF_ERROR(emit(std::move(generated)));
   if (stop_.stopped()) {
     finished_ = FinishReason::kStop;
   } else if (stats_.generated_tokens >= request_.max_tokens) {
@@ -88,7 +171,8 @@ Status Sequence::emit(GeneratedToken token) {
   // Embeddings are padded to round sizes: such ids have no text.
   if (decoder_ && model_->tokenizer->id_to_token(token.id)) {
     INGLE_ASSIGN_OR_RETURN(const std::string text, decoder_->push(token.id));
-    delta.text = stop_.push(text);
+    const bool may_stop = stats_.generated_tokens > request_.min_tokens;
+    delta.text = may_stop ? stop_.push(text) : text;
   }
   delta.tokens.push_back(std::move(token));
   sink_->on_delta(std::move(delta));
@@ -96,14 +180,17 @@ Status Sequence::emit(GeneratedToken token) {
 }
 
 void Sequence::start_decode_clock() {
-  const auto now = clock_.now();
-  stats_.prefill_ms = Milliseconds(now - phase_start_).count();
-  phase_start_ = now;
+  stats_.prefill_ms = elapsed_ms();
+  phase_start_ = clock_.now();
+}
+
+double Sequence::elapsed_ms() const {
+  return Milliseconds(clock_.now() - phase_start_).count();
 }
 
 void Sequence::report_end() {
   if (!generated_.empty()) {
-    stats_.decode_ms = Milliseconds(clock_.now() - phase_start_).count();
+    stats_.decode_ms = elapsed_ms();
   }
   std::string rest = stop_.flush();
   if (!rest.empty() && *finished_ != FinishReason::kCancelled) {

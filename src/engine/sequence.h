@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "cache/kv_state.h"
 #include "engine/generator.h"
+#include "engine/logits_processors.h"
+#include "model/model.h"
 #include "text/stop_matcher.h"
 #include "text/stream_decoder.h"
 
@@ -35,9 +37,6 @@ class Sequence {
   GenerationId id() const {
     return id_;
   }
-  KvState& kv() {
-    return kv_;
-  }
   // True iff prompt tokens are left to forward.
   bool is_prefilling() const {
     return prompt_left() > 0;
@@ -48,13 +47,13 @@ class Sequence {
   }
 
   // The tokens to forward in the next step: a piece of the prompt of at most
-  // `chunk`, or the token that was sampled last. Valid until the next call of
-  // a non-const member.
-  std::span<const TokenId> next_tokens(int chunk) const;
-  // Whether the logits after those tokens are needed.
-  bool wants_logits(int chunk) const;
+  // `chunk`, or the token that was sampled last; and the state that they
+  // belong to. Valid until the next call of accept().
+  Row next_row(int chunk);
 
-  // Samples from the logits after what was forwarded, and gives the token out.
+  // Takes in that the row was forwarded: reports a piece of the prompt; at its
+  // end, and for each token after it, samples and gives the token out.
+  // `logits`: those that the row asked for.
   // Errors: kInternal; the sequence has to be failed.
   Status accept(std::span<const float> logits);
 
@@ -76,9 +75,16 @@ class Sequence {
 
  private:
   size_t prompt_left() const;
+  bool scores_prompt() const;
   bool ends_sequence(TokenId token) const;
-  Status emit(GeneratedToken token);
+  double elapsed_ms() const;
+  Status report_piece(std::span<const float> logits, size_t length);
+  Result<std::vector<GeneratedToken>> score(
+      std::span<const float> logits,
+      size_t length);
   void start_decode_clock();
+  Status generate(std::span<const float> logits);
+  Status emit(GeneratedToken token);
 
   const GenerationId id_;
   const GenerationRequest request_;
@@ -88,12 +94,16 @@ class Sequence {
   const Clock& clock_;
 
   KvState kv_;
+  size_t reported_ = 0; // tokens of the prompt
+  // The prompt's next token, which the last piece has predicted.
+  std::optional<GeneratedToken> scored_;
+  LogitsProcessors processors_;
   std::vector<TokenId> generated_; // sampled, a final end of sequence included
   std::optional<StreamDecoder> decoder_; // none without a tokenizer
   StopMatcher stop_;
   std::optional<FinishReason> finished_;
   GenerationStats stats_;
-  std::chrono::steady_clock::time_point phase_start_;
+  std::chrono::steady_clock::time_point phase_start_; // prefill, then decode
 };
 
 } // namespace ingle

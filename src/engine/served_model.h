@@ -13,11 +13,15 @@
 
 namespace ingle {
 
-// What generation_config.json says; an API request overrides it per knob.
+// What holds where a request says nothing: the server's flags, else
+// generation_config.json. Nothing: the API's own constant.
 struct GenerationDefaults {
+  std::optional<int> max_tokens; // flags only
   std::optional<float> temperature;
   std::optional<float> top_p;
+  std::optional<float> min_p;
   std::optional<int> top_k;
+  std::optional<float> repetition_penalty;
 };
 
 // Threads: any; const after loading.
@@ -27,6 +31,8 @@ struct ServedModel {
   int context_length = 0; // tokens, prompt and answer together
   int vocab_size = 0; // rows of the embedding
   std::vector<TokenId> eos; // config ∪ generation_config ∪ tokenizer_config
+  // What XTC never removes: eos and the tokens of a line break.
+  std::vector<TokenId> xtc_exempt;
   GenerationDefaults defaults;
   std::shared_ptr<const Tokenizer> tokenizer; // null: ids only
   std::shared_ptr<const ChatTemplate> chat_template; // null: no chat

@@ -1,5 +1,6 @@
 #include "http/connection.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 #include <variant>
@@ -10,14 +11,11 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/http/error.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/rfc7230.hpp>
 
 #include "api/answer_writer.h"
 #include "api/error_body.h"
 #include "base/log.h"
-#include "http/request_id.h"
+#include "engine/generator_errors.h"
 
 // g++ 12 miscompiles some temporaries inside co_await expressions: every
 // argument has a name here, and coroutines take references.
@@ -26,8 +24,6 @@ namespace ingle {
 namespace {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
 using boost::system::error_code;
 
 constexpr size_t kReadBytes = size_t{16} << 10;
@@ -38,20 +34,7 @@ constexpr size_t kAheadBytes = size_t{256} << 10;
 // connection and take the reply with it.
 constexpr auto kLingerTime = std::chrono::seconds(2);
 constexpr int kClientLeft = 499; // as logged; it got no whole answer
-constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-
-Status server_stopping() {
-  return Status::overloaded("the server is stopping")
-      .with_reason("server_stopping");
-}
-
-Reply malformed(int status, const char* code, std::string message) {
-  Reply reply;
-  reply.status = status;
-  reply.body =
-      error_body(Status::invalid_request(std::move(message)).with_reason(code));
-  return reply;
-}
+constexpr std::string_view kPing = ": ping\n\n"; // a comment, to SSE readers
 
 } // namespace
 
@@ -60,7 +43,8 @@ Connection::Connection(
     const ConnectionContext& context)
     : context_(context),
       stream_(std::move(socket)),
-      wake_(stream_.get_executor()) {}
+      wake_(stream_.get_executor()),
+      reader_(stream_, context.reader) {}
 
 Connection::~Connection() {
   abandon();
@@ -72,17 +56,35 @@ void Connection::abandon() {
   }
   queue_->close();
   queue_ = nullptr;
-  if (generation_) {
-    context_.generator.cancel(*generation_);
-    generation_.reset();
+  cancel_generations();
+  generations_.clear();
+}
+
+void Connection::end_now() {
+  abandon();
+  stream_.close();
+}
+
+void Connection::cancel_generations() {
+  for (const std::optional<GenerationId>& id : generations_) {
+    if (id) {
+      context_.generator.cancel(*id);
+    }
   }
+}
+
+bool Connection::is_generating() const {
+  return std::any_of(
+      generations_.begin(), generations_.end(), [](const auto& id) {
+        return id.has_value();
+      });
 }
 
 void Connection::stop() {
   asio::post(stream_.get_executor(), [self = shared_from_this()] {
     self->stopping_ = true;
-    if (self->generation_) {
-      self->context_.generator.cancel(*self->generation_);
+    if (self->is_generating()) {
+      self->cancel_generations();
     } else if (self->receiving_) {
       self->stream_.cancel();
     }
@@ -119,8 +121,17 @@ asio::awaitable<bool> Connection::serve_one() {
   if (!received) {
     co_return false;
   }
-  std::variant<Reply, Answer> action = context_.routes.handle(request_);
+  std::variant<Reply, Answer> action;
+  if (request_.body.empty()) {
+    action = context_.routes.handle(request_);
+  } else {
+    auto work = handle();
+    auto spawned =
+        asio::co_spawn(context_.workers, std::move(work), asio::use_awaitable);
+    action = co_await std::move(spawned);
+  }
   request_.body = {};
+  reader_.release_body();
   bool more = false;
   if (auto* const reply = std::get_if<Reply>(&action)) {
     more = co_await send(*reply);
@@ -130,106 +141,41 @@ asio::awaitable<bool> Connection::serve_one() {
   co_return more;
 }
 
+// On a worker thread; the connection waits for it.
+asio::awaitable<std::variant<Reply, Answer>> Connection::handle() {
+  co_return context_.routes.handle(request_);
+}
+
 // Receiving.
 
 asio::awaitable<bool> Connection::receive() {
   responding_ = false;
   receiving_ = true;
-  error_code error;
-  auto token = asio::redirect_error(asio::use_awaitable, error);
-  if (buffer_.size() == 0) {
-    stream_.expires_after(context_.limits.idle_timeout);
-    const auto space = buffer_.prepare(kReadBytes);
-    const size_t received = co_await stream_.async_read_some(space, token);
-    buffer_.commit(received);
-  }
-  if (error || stopping_) {
-    receiving_ = false;
-    co_return false;
-  }
-  started_ = context_.clock.now();
-  request_ = {};
-  request_.id = make_request_id();
-  format_ = {};
-  const bool whole = co_await read_message(error);
+  auto owner = weak_from_this();
+  auto reading = reader_.read(std::move(owner), request_, format_);
+  const bool is_whole = co_await std::move(reading);
   receiving_ = false;
-  if (!whole) {
-    co_return co_await refuse(error);
+  if (!is_whole && reader_.refusal() && !stopping_) {
+    co_await refuse(*reader_.refusal());
   }
-  request_.body = std::move(parser_->get().body());
-  parser_.reset();
-  co_return true;
+  co_return is_whole && !stopping_;
 }
 
-asio::awaitable<bool> Connection::read_message(error_code& error) {
-  auto token = asio::redirect_error(asio::use_awaitable, error);
-  parser_.emplace();
-  parser_->header_limit(static_cast<uint32_t>(context_.limits.header_bytes));
-  parser_->body_limit(context_.limits.body_bytes);
-  stream_.expires_after(context_.limits.request_timeout);
-  co_await http::async_read_header(stream_, buffer_, *parser_, token);
-  if (error) {
-    co_return false;
-  }
-  take_head();
-  const auto expect = parser_->get()[http::field::expect];
-  if (beast::iequals(expect, "100-continue") && !parser_->is_done()) {
-    const auto bytes = asio::buffer(kContinue);
-    co_await asio::async_write(stream_, bytes, token);
-  }
-  if (!error && !parser_->is_done()) {
-    co_await http::async_read(stream_, buffer_, *parser_, token);
-  }
-  co_return !error;
-}
-
-void Connection::take_head() {
-  const auto& message = parser_->get();
-  request_.method = std::string(message.method_string());
-  request_.target = std::string(message.target());
-  format_.keep_alive = message.keep_alive();
-  format_.head_only = message.method() == http::verb::head;
-  format_.chunked = message.version() >= 11;
-}
-
-asio::awaitable<bool> Connection::refuse(error_code error) {
-  Reply reply;
-  if (error == http::error::header_limit) {
-    reply = malformed(
-        431,
-        "header_too_large",
-        "the request's headers are over " +
-            std::to_string(context_.limits.header_bytes) + " bytes");
-  } else if (error == http::error::body_limit) {
-    reply = malformed(
-        413,
-        "body_too_large",
-        "the request's body is over " +
-            std::to_string(context_.limits.body_bytes) + " bytes");
-  } else if (
-      error == http::error::end_of_stream ||
-      error == http::error::partial_message ||
-      error.category() != http::make_error_code({}).category()) {
-    co_return false; // the client left, or took too long
-  } else {
-    reply = malformed(
-        400, "malformed_http", "the request is not HTTP: " + error.message());
-  }
-  parser_.reset();
+// The rest of the request is not read, so nothing can follow it.
+asio::awaitable<void> Connection::refuse(Reply& reply) {
   format_.keep_alive = false;
   co_await send(reply);
   co_await linger();
-  co_return false;
 }
 
 asio::awaitable<void> Connection::linger() {
   error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
   stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, error);
-  buffer_.clear();
+  reader_.buffer().clear();
   stream_.expires_after(kLingerTime);
   while (!error) {
-    const auto space = buffer_.prepare(kReadBytes);
+    const auto space = reader_.buffer().prepare(kReadBytes);
     co_await stream_.async_read_some(space, token);
   }
 }
@@ -253,10 +199,11 @@ asio::awaitable<bool> Connection::write_out() {
   responding_ = true;
   error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
-  stream_.expires_after(context_.limits.write_timeout);
+  stream_.expires_after(context_.reader.limits.write_timeout);
   const auto bytes = asio::buffer(out_);
   co_await asio::async_write(stream_, bytes, token);
   out_.clear();
+  last_write_ = std::chrono::steady_clock::now();
   if (error) {
     status_ = kClientLeft;
   }
@@ -266,8 +213,8 @@ asio::awaitable<bool> Connection::write_out() {
 void Connection::log_request() {
   using std::chrono::duration_cast;
   using std::chrono::milliseconds;
-  const auto elapsed =
-      duration_cast<milliseconds>(context_.clock.now() - started_);
+  const auto elapsed = duration_cast<milliseconds>(
+      context_.reader.clock.now() - reader_.started());
   std::string line = request_.method.empty() ? "?" : request_.method;
   line += " ";
   line += loggable_path(request_.target);
@@ -280,30 +227,12 @@ void Connection::log_request() {
 // Generating.
 
 asio::awaitable<bool> Connection::generate(Answer& answer) {
-  auto wake = [weak = weak_from_this(), executor = stream_.get_executor()] {
-    asio::post(executor, [weak] {
-      if (const auto self = weak.lock()) {
-        self->wake_.cancel();
-      }
-    });
-  };
-  Status refused;
-  if (stopping_) {
-    refused = server_stopping();
-  } else {
-    queue_ = std::make_shared<AnswerQueue>(std::move(wake));
-    auto submitted =
-        context_.generator.submit(std::move(answer.generation), queue_);
-    if (submitted.is_ok()) {
-      generation_ = *submitted;
-    } else {
-      refused = std::move(submitted).status();
-    }
-  }
+  const Status submitted =
+      stopping_ ? server_stopping() : submit(std::move(answer.generations));
   bool more = false;
-  if (!refused.is_ok()) {
+  if (!submitted.is_ok()) {
     abandon();
-    Reply reply = failure_reply(refused, request_.id);
+    Reply reply = failure_reply(submitted, request_.id);
     more = co_await send(reply);
     co_return more;
   }
@@ -318,107 +247,128 @@ asio::awaitable<bool> Connection::generate(Answer& answer) {
   co_return more && !client_gone_;
 }
 
+Status Connection::submit(std::vector<GenerationRequest> generations) {
+  auto wake = [weak = weak_from_this(), executor = stream_.get_executor()] {
+    asio::post(executor, [weak] {
+      if (const auto self = weak.lock()) {
+        self->wake_.cancel();
+      }
+    });
+  };
+  queue_ = std::make_shared<AnswerQueue>(std::move(wake));
+  for (GenerationRequest& generation : generations) {
+    INGLE_ASSIGN_OR_RETURN(
+        const GenerationId id,
+        context_.generator.submit(
+            std::move(generation), queue_->sink_of(generations_.size())));
+    generations_.emplace_back(id);
+  }
+  return {};
+}
+
+// A failure ends the whole answer, and the connection after its error event.
 asio::awaitable<bool> Connection::stream_answer(AnswerWriter& writer) {
   format_.keep_alive = format_.keep_alive && format_.chunked;
   status_ = 200;
   out_ = stream_head(request_.id, format_);
   out_ += stream_piece(writer.begin(), format_);
-  bool going = co_await write_out();
-  bool complete = false;
-  while (going && !complete) {
-    going = co_await wait_for_batch();
-    if (!going) {
+  Status status;
+  bool connected = co_await write_out();
+  while (connected && status.is_ok() && is_generating()) {
+    const TimePoint ping_due =
+        last_write_ + context_.reader.limits.ping_interval;
+    connected = co_await wait_for_events(ping_due);
+    if (!connected) {
       break;
     }
-    for (const GenerationDelta& delta : batch_.deltas) {
-      out_ += stream_piece(writer.delta(delta), format_);
+    for (AnswerEvent& event : events_) {
+      std::string bytes;
+      status = append(writer, event, bytes);
+      out_ += stream_piece(bytes, format_);
+      if (!status.is_ok()) {
+        const Status told = told_to_client(status, request_.id);
+        status_ = http_status(status);
+        out_ += stream_piece(failure_event(told), format_);
+        break;
+      }
     }
-    if (batch_.end) {
-      generation_.reset();
-      complete = append_end(writer, *batch_.end);
-      const bool written = co_await write_out();
-      going = complete && written;
-      break;
+    if (!status.is_ok() || !is_generating()) {
+      out_ += stream_tail(format_);
+    } else if (out_.empty() && std::chrono::steady_clock::now() >= ping_due) {
+      out_ += stream_piece(kPing, format_);
     }
-    going = co_await write_out();
+    connected = co_await write_out();
   }
-  if (generation_) {
+  if (!connected) {
     status_ = kClientLeft;
   }
   log_request();
-  co_return going&& format_.keep_alive && !stopping_;
-}
-
-// Returns false for an answer that failed: the connection is closed after its
-// error event.
-bool Connection::append_end(AnswerWriter& writer, const GenerationEnd& end) {
-  const bool cancelled = end.reason == FinishReason::kCancelled;
-  const bool complete = end.status.is_ok() && !cancelled;
-  if (complete) {
-    out_ += stream_piece(writer.end(end), format_);
-  } else {
-    const Status failure = end.status.is_ok() ? server_stopping() : end.status;
-    status_ = http_status(failure);
-    const Status told = told_to_client(failure, request_.id);
-    out_ += stream_piece(failure_event(told), format_);
-  }
-  out_ += stream_tail(format_);
-  return complete;
+  co_return connected&& status.is_ok() && format_.keep_alive && !stopping_;
 }
 
 asio::awaitable<bool> Connection::whole_answer(AnswerWriter& writer) {
-  std::string text;
-  bool there = co_await wait_for_batch();
-  while (there) {
-    for (const GenerationDelta& delta : batch_.deltas) {
-      text += delta.text;
+  std::string body = writer.begin();
+  Status status;
+  while (status.is_ok() && is_generating()) {
+    const bool connected = co_await wait_for_events(TimePoint::max());
+    if (!connected) {
+      status_ = kClientLeft;
+      log_request();
+      co_return false;
     }
-    if (batch_.end) {
-      break;
+    for (AnswerEvent& event : events_) {
+      status = append(writer, event, body);
+      if (!status.is_ok()) {
+        break;
+      }
     }
-    there = co_await wait_for_batch();
   }
-  if (!there) {
-    status_ = kClientLeft;
-    log_request();
-    co_return false;
+  Reply reply;
+  if (status.is_ok()) {
+    reply.body = std::move(body);
+  } else {
+    reply = failure_reply(status, request_.id);
   }
-  generation_.reset();
-  Reply reply = whole_reply(writer, text, *batch_.end);
   const bool more = co_await send(reply);
   co_return more;
 }
 
-Reply Connection::whole_reply(
+Status Connection::append(
     AnswerWriter& writer,
-    const std::string& text,
-    const GenerationEnd& end) {
-  if (!end.status.is_ok()) {
-    return failure_reply(end.status, request_.id);
+    AnswerEvent& event,
+    std::string& bytes) {
+  const size_t choice = event.choice;
+  if (const auto* const step = std::get_if<PrefillStep>(&event.what)) {
+    bytes += writer.prefill(choice, *step);
+  } else if (const auto* const d = std::get_if<GenerationDelta>(&event.what)) {
+    bytes += writer.delta(choice, *d);
+  } else {
+    const auto& end = std::get<GenerationEnd>(event.what);
+    generations_[choice].reset();
+    INGLE_RETURN_IF_ERROR(end.status);
+    if (end.reason == FinishReason::kCancelled) {
+      return server_stopping();
+    }
+    bytes += writer.end(choice, end);
   }
-  if (end.reason == FinishReason::kCancelled) {
-    return failure_reply(server_stopping(), request_.id);
-  }
-  Reply reply;
-  reply.body = writer.whole(text, end);
-  return reply;
+  return {};
 }
 
-asio::awaitable<bool> Connection::wait_for_batch() {
+asio::awaitable<bool> Connection::wait_for_events(TimePoint deadline) {
   while (!client_gone_) {
-    batch_ = queue_->take();
-    if (!batch_.empty()) {
+    events_ = queue_->take();
+    if (!events_.empty() || std::chrono::steady_clock::now() >= deadline) {
       co_return true;
     }
-    co_await wait_for_wake();
+    co_await wait_for_wake(deadline);
   }
   co_return false;
 }
 
-asio::awaitable<void> Connection::wait_for_wake() {
+asio::awaitable<void> Connection::wait_for_wake(TimePoint deadline) {
   error_code ignored;
   auto token = asio::redirect_error(asio::use_awaitable, ignored);
-  wake_.expires_at(asio::steady_timer::time_point::max());
+  wake_.expires_at(deadline);
   co_await wake_.async_wait(token);
 }
 
@@ -431,17 +381,22 @@ void Connection::start_watch() {
     self->watching_ = false;
     self->wake_.cancel();
   };
-  asio::co_spawn(stream_.get_executor(), watch(), std::move(done));
+  try {
+    asio::co_spawn(stream_.get_executor(), watch(), std::move(done));
+  } catch (...) {
+    watching_ = false;
+    throw;
+  }
 }
 
 asio::awaitable<void> Connection::watch() {
   error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
-  while (watch_wanted_ && buffer_.size() < kAheadBytes) {
+  while (watch_wanted_ && reader_.buffer().size() < kAheadBytes) {
     stream_.expires_never(); // of the read; a write that runs keeps its own
-    const auto space = buffer_.prepare(kReadBytes);
+    const auto space = reader_.buffer().prepare(kReadBytes);
     const size_t received = co_await stream_.async_read_some(space, token);
-    buffer_.commit(received);
+    reader_.buffer().commit(received);
     if (error) {
       break;
     }
@@ -453,9 +408,7 @@ asio::awaitable<void> Connection::watch() {
 
 void Connection::client_left() {
   client_gone_ = true;
-  if (generation_) {
-    context_.generator.cancel(*generation_);
-  }
+  cancel_generations();
   stream_.cancel();
   wake_.cancel();
 }
@@ -464,7 +417,7 @@ asio::awaitable<void> Connection::stop_watch() {
   watch_wanted_ = false;
   while (watching_) {
     stream_.cancel();
-    co_await wait_for_wake();
+    co_await wait_for_wake(TimePoint::max());
   }
 }
 

@@ -196,15 +196,19 @@ TEST_F(HostileClient, WhatIsNotHttpIs400) {
   expect_still_serving();
 }
 
-TEST_F(HostileClient, SlowSenderIsDropped) {
+TEST_F(HostileClient, SlowSenderIs408) {
   options_.limits.request_timeout = milliseconds(100);
   start();
   TestClient head(port());
   head.send("GET /health HT");
   TestClient body(port());
   body.send("POST /v1/completions HTTP/1.1\r\nContent-Length: 50\r\n\r\n{");
-  EXPECT_TRUE(head.at_end());
-  EXPECT_TRUE(body.at_end());
+  for (TestClient* const client : {&head, &body}) {
+    const TestResponse response = client->read_response();
+    EXPECT_EQ(response.status, 408);
+    EXPECT_NE(response.body.find("\"request_timeout\""), std::string::npos);
+    EXPECT_TRUE(client->at_end());
+  }
   expect_still_serving();
 }
 
@@ -258,6 +262,9 @@ TEST_F(HostileClient, ConnectionsAreLimited) {
       EXPECT_EQ(client->read_response().status, 200);
     }
     TestClient third(port());
+    const TestResponse turned_away = third.read_response();
+    EXPECT_EQ(turned_away.status, 503);
+    EXPECT_EQ(turned_away.headers.at("retry-after"), "1");
     EXPECT_TRUE(third.at_end());
     first.send("GET /health HTTP/1.1\r\nConnection: close\r\n\r\n");
     first.read_response();

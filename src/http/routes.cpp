@@ -1,13 +1,14 @@
 #include "http/routes.h"
 
-#include <array>
 #include <chrono>
-#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "api/error_body.h"
 #include "api/model_list.h"
+#include "api/text_request.h"
 #include "base/log.h"
+#include "engine/generator_errors.h"
 
 namespace ingle {
 namespace {
@@ -15,46 +16,8 @@ namespace {
 constexpr std::string_view kModelPrefix = "/v1/models/";
 constexpr size_t kLoggedPathLength = 128;
 
-enum class Endpoint {
-  kHealth,
-  kInfo,
-  kModels,
-  kModel,
-  kChat,
-  kCompletions,
-};
-
-struct Route {
-  std::string_view path;
-  Endpoint endpoint;
-};
-
-constexpr std::array<Route, 5> kRoutes = {{
-    {"/health", Endpoint::kHealth},
-    {"/v1", Endpoint::kInfo},
-    {"/v1/models", Endpoint::kModels},
-    {"/v1/chat/completions", Endpoint::kChat},
-    {"/v1/completions", Endpoint::kCompletions},
-}};
-
 std::string_view path_of(std::string_view target) {
   return target.substr(0, target.find('?'));
-}
-
-std::optional<Endpoint> find_endpoint(std::string_view path) {
-  for (const Route& route : kRoutes) {
-    if (route.path == path) {
-      return route.endpoint;
-    }
-  }
-  if (path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size()) {
-    return Endpoint::kModel;
-  }
-  return std::nullopt;
-}
-
-bool is_post(Endpoint endpoint) {
-  return endpoint == Endpoint::kChat || endpoint == Endpoint::kCompletions;
 }
 
 int hex_digit(char c) {
@@ -88,15 +51,18 @@ std::string percent_decode(std::string_view text) {
   return decoded;
 }
 
-Status loading() {
-  return Status::overloaded("the model is loading: try again shortly")
-      .with_reason("model_loading");
-}
-
 Reply json_reply(std::string body) {
   Reply reply;
   reply.body = std::move(body);
   return reply;
+}
+
+Reply not_found(const Request& request, std::string_view path) {
+  return failure_reply(
+      Status::not_found(
+          quote_text(path) + " is no endpoint: GET /v1 lists those there are")
+          .with_reason("not_found"),
+      request.id);
 }
 
 Reply not_allowed(std::string_view method, std::string_view path) {
@@ -135,39 +101,47 @@ std::string_view loggable_path(std::string_view target) {
   return path_of(target).substr(0, kLoggedPathLength);
 }
 
-std::variant<Reply, Answer> Routes::handle(const Request& request) const {
-  const std::string_view path = path_of(request.target);
-  const std::optional<Endpoint> endpoint = find_endpoint(path);
-  if (!endpoint) {
-    return failure_reply(
-        Status::not_found("not found").with_reason("not_found"), request.id);
-  }
-  if (is_post(*endpoint)) {
-    if (request.method != "POST") {
-      return not_allowed("POST", path);
-    }
-    return answer(request, *endpoint == Endpoint::kChat);
-  }
-  if (request.method != "GET" && request.method != "HEAD") {
-    return not_allowed("GET, HEAD", path);
-  }
-  switch (*endpoint) {
-    case Endpoint::kHealth:
-      return health();
-    case Endpoint::kInfo:
-      return info();
-    case Endpoint::kModels:
-      return models();
-    case Endpoint::kModel:
-      return model(percent_decode(path.substr(kModelPrefix.size())));
-    case Endpoint::kChat:
-    case Endpoint::kCompletions:
-      break; // POST, above
-  }
-  return failure_reply(Status::internal("unhandled route"), request.id);
+bool is_public(std::string_view target) {
+  return path_of(target) == "/health";
 }
 
-Reply Routes::health() const {
+const std::array<Routes::Route, 9> Routes::kRoutes = {{
+    {"/health", false, &Routes::health},
+    {"/v1", false, &Routes::info},
+    {"/v1/models", false, &Routes::models},
+    {kModelPrefix, false, &Routes::model},
+    {"/v1/chat/completions", true, &Routes::chat},
+    {"/v1/completions", true, &Routes::completion},
+    {"/tokenize", true, &Routes::tokenize},
+    {"/detokenize", true, &Routes::detokenize},
+    {"/apply-template", true, &Routes::apply_template},
+}};
+
+const Routes::Route* Routes::find(std::string_view path) {
+  for (const Route& route : kRoutes) {
+    const bool is_prefix = route.path.ends_with('/');
+    if (is_prefix ? path.starts_with(route.path) && path != route.path
+                  : path == route.path) {
+      return &route;
+    }
+  }
+  return nullptr;
+}
+
+std::variant<Reply, Answer> Routes::handle(const Request& request) const {
+  const std::string_view path = path_of(request.target);
+  const Route* const route = find(path);
+  if (route == nullptr) {
+    return not_found(request, path);
+  }
+  const bool is_get = request.method == "GET" || request.method == "HEAD";
+  if (route->is_post ? request.method != "POST" : !is_get) {
+    return not_allowed(route->is_post ? "POST" : "GET, HEAD", path);
+  }
+  return (this->*route->handle)(request);
+}
+
+Routes::Action Routes::health(const Request&) const {
   if (generator_.model() != nullptr) {
     return json_reply(R"({"status": "ok"})");
   }
@@ -177,55 +151,94 @@ Reply Routes::health() const {
   return reply;
 }
 
-Reply Routes::info() const {
+Routes::Action Routes::info(const Request&) const {
   std::vector<std::string_view> endpoints;
   for (const Route& route : kRoutes) {
-    endpoints.push_back(route.path);
+    if (route.path != kModelPrefix) {
+      endpoints.push_back(route.path);
+    }
   }
   const auto served = generator_.model();
   return json_reply(info_body(version_, served.get(), endpoints));
 }
 
-Reply Routes::models() const {
-  const auto served = generator_.model();
-  return served == nullptr ? failure_reply(loading(), "")
-                           : json_reply(model_list_body(*served));
-}
-
-Reply Routes::model(std::string_view id) const {
-  const auto served = generator_.model();
-  if (served == nullptr) {
-    return failure_reply(loading(), "");
-  }
-  if (served->name != id) {
-    return failure_reply(
-        Status::not_found(
-            "the model is not served here: see /v1/models for what is")
-            .with_reason("model_not_found"),
-        "");
-  }
-  return json_reply(model_body(*served));
-}
-
-std::variant<Reply, Answer> Routes::answer(const Request& request, bool chat)
+template <typename Answering>
+Routes::Action Routes::with_model(const Request& request, Answering answer)
     const {
   const auto served = generator_.model();
   if (served == nullptr) {
-    return failure_reply(loading(), request.id);
+    return failure_reply(model_loading(), request.id);
   }
+  auto answered = answer(*served);
+  if (!answered.is_ok()) {
+    return failure_reply(answered.status(), request.id);
+  }
+  if constexpr (std::is_same_v<decltype(answered), Result<std::string>>) {
+    return json_reply(*std::move(answered));
+  } else {
+    return *std::move(answered);
+  }
+}
+
+Routes::Action Routes::models(const Request& request) const {
+  return with_model(request, [](const ServedModel& served) {
+    return Result<std::string>(model_list_body(served));
+  });
+}
+
+Routes::Action Routes::model(const Request& request) const {
+  const std::string id =
+      percent_decode(path_of(request.target).substr(kModelPrefix.size()));
+  return with_model(request, [&](const ServedModel& served) {
+    return served.name == id
+        ? Result<std::string>(model_body(served))
+        : Status::not_found(
+              "the model is not served here: see /v1/models for what is")
+              .with_reason("model_not_found");
+  });
+}
+
+Routes::Action Routes::chat(const Request& request) const {
+  return with_model(request, [&](const ServedModel& served) {
+    return prepare_chat(request.body, served, identity_of(request, served));
+  });
+}
+
+Routes::Action Routes::completion(const Request& request) const {
+  return with_model(request, [&](const ServedModel& served) {
+    return prepare_completion(
+        request.body, served, identity_of(request, served));
+  });
+}
+
+Routes::Action Routes::tokenize(const Request& request) const {
+  return with_model(request, [&](const ServedModel& served) {
+    return ingle::tokenize(request.body, served);
+  });
+}
+
+Routes::Action Routes::detokenize(const Request& request) const {
+  return with_model(request, [&](const ServedModel& served) {
+    return ingle::detokenize(request.body, served);
+  });
+}
+
+Routes::Action Routes::apply_template(const Request& request) const {
+  return with_model(request, [&](const ServedModel& served) {
+    return ingle::apply_template(request.body, served);
+  });
+}
+
+AnswerIdentity Routes::identity_of(
+    const Request& request,
+    const ServedModel& model) const {
   using std::chrono::duration_cast;
   AnswerIdentity identity;
   identity.uuid = request.id;
-  identity.model = served->name;
+  identity.model = model.name;
   identity.created =
       duration_cast<std::chrono::seconds>(clock_.since_epoch()).count();
-  auto prepared = chat
-      ? prepare_chat(request.body, *served, std::move(identity))
-      : prepare_completion(request.body, *served, std::move(identity));
-  if (!prepared.is_ok()) {
-    return failure_reply(prepared.status(), request.id);
-  }
-  return std::move(prepared).value();
+  return identity;
 }
 
 } // namespace ingle

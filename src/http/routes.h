@@ -1,6 +1,7 @@
 // Which request is answered how. Knows nothing of sockets.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -19,6 +20,9 @@ struct Request {
   std::string id;
 };
 
+// True iff the route is for everybody, with an API key or without.
+bool is_public(std::string_view target);
+
 // Answers requests from the model's description, or says what to generate.
 //
 // Threads: any.
@@ -27,14 +31,36 @@ class Routes {
   Routes(Generator& generator, const Clock& clock, std::string version)
       : generator_(generator), clock_(clock), version_(std::move(version)) {}
 
+  // Takes as long as the work does: parsing, rendering and tokenising the body
+  // of a POST.
   std::variant<Reply, Answer> handle(const Request& request) const;
 
  private:
-  Reply health() const;
-  Reply info() const;
-  Reply models() const;
-  Reply model(std::string_view id) const;
-  std::variant<Reply, Answer> answer(const Request& request, bool chat) const;
+  using Action = std::variant<Reply, Answer>;
+  struct Route {
+    std::string_view path;
+    bool is_post;
+    Action (Routes::*handle)(const Request&) const;
+  };
+  static const std::array<Route, 9> kRoutes;
+
+  static const Route* find(std::string_view path);
+
+  Action health(const Request& request) const;
+  Action info(const Request& request) const;
+  Action models(const Request& request) const;
+  Action model(const Request& request) const;
+  Action chat(const Request& request) const;
+  Action completion(const Request& request) const;
+  Action tokenize(const Request& request) const;
+  Action detokenize(const Request& request) const;
+  Action apply_template(const Request& request) const;
+
+  // The model's answer to a request; 503 while there is no model.
+  template <typename Answering>
+  Action with_model(const Request& request, Answering answer) const;
+  AnswerIdentity identity_of(const Request& request, const ServedModel& model)
+      const;
 
   Generator& generator_;
   const Clock& clock_;

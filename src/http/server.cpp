@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -18,6 +19,7 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/log.h"
@@ -34,6 +36,8 @@ using tcp = asio::ip::tcp;
 // After an accept that failed (no descriptors or no memory left): long enough
 // not to spin.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+// Requests that are parsed, rendered and tokenised at the same time.
+constexpr size_t kWorkers = 2;
 
 std::string to_text(const tcp::endpoint& endpoint) {
   const std::string address = endpoint.address().to_string();
@@ -42,8 +46,22 @@ std::string to_text(const tcp::endpoint& endpoint) {
                                     : address + ":" + port;
 }
 
-Result<tcp::endpoint>
-resolve(asio::io_context& io, const std::string& host, uint16_t port) {
+Status check_api_keys(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    if (key.empty()) {
+      return Status::invalid_request(
+          "an API key is empty: give one that nobody guesses");
+    }
+  }
+  return {};
+}
+
+// `local_only`: an address that other machines reach is an error.
+Result<tcp::endpoint> resolve(
+    asio::io_context& io,
+    const std::string& host,
+    uint16_t port,
+    bool local_only) {
   tcp::resolver resolver(io);
   error_code error;
   const auto found = resolver.resolve(
@@ -55,11 +73,11 @@ resolve(asio::io_context& io, const std::string& host, uint16_t port) {
   }
   tcp::endpoint chosen = found.begin()->endpoint();
   for (const auto& entry : found) {
-    if (!entry.endpoint().address().is_loopback()) {
+    if (local_only && !entry.endpoint().address().is_loopback()) {
       return Status::invalid_request(
           host +
-          " can be reached from other machines, which needs an API key, and "
-          "this version has none: use --host 127.0.0.1");
+          " can be reached from other machines, which needs an API key: give "
+          "one with --api-key, or use --host 127.0.0.1");
     }
     if (entry.endpoint().address().is_v4()) {
       chosen = entry.endpoint();
@@ -99,6 +117,20 @@ Status listen(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
   return error ? listen_failure(endpoint, error) : Status();
 }
 
+// A fresh socket takes so few bytes at once: nobody is waited for.
+void turn_away(tcp::socket& socket) {
+  const Status full =
+      Status::overloaded("there are too many connections: try again shortly")
+          .with_reason("too_many_connections");
+  WireFormat format;
+  format.keep_alive = false;
+  const std::string reply = to_wire(failure_reply(full, ""), format);
+  error_code ignored;
+  socket.non_blocking(true, ignored);
+  socket.write_some(asio::buffer(reply), ignored);
+  socket.shutdown(tcp::socket::shutdown_send, ignored);
+}
+
 } // namespace
 
 class Server::Impl {
@@ -106,7 +138,14 @@ class Server::Impl {
   Impl(ServerOptions options, Generator& generator, const Clock& clock)
       : options_(std::move(options)),
         routes_(generator, clock, options_.version),
-        context_{routes_, generator, clock, options_.limits},
+        keys_(options_.api_keys),
+        bodies_(options_.limits.bodies_bytes),
+        workers_(kWorkers),
+        context_{
+            {clock, options_.limits, keys_, bodies_},
+            routes_,
+            generator,
+            workers_.get_executor()},
         work_(asio::make_work_guard(io_)),
         acceptor_(asio::make_strand(io_)) {}
   ~Impl() {
@@ -124,15 +163,19 @@ class Server::Impl {
   asio::awaitable<void> accept_clients();
   asio::awaitable<void> accept_one();
   void admit(tcp::socket socket);
+  bool is_full();
   void forget(const Connection* connection);
   std::vector<std::shared_ptr<Connection>> live_connections();
 
   const ServerOptions options_;
   const Routes routes_;
-  const ConnectionContext context_;
+  const ApiKeys keys_;
+  BodyBudget bodies_;
   uint16_t port_ = 0;
 
   asio::io_context io_;
+  asio::thread_pool workers_;
+  const ConnectionContext context_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   tcp::acceptor acceptor_; // on a strand of its own
   std::vector<std::thread> threads_;
@@ -144,8 +187,14 @@ class Server::Impl {
 };
 
 Status Server::Impl::start() {
+  INGLE_RETURN_IF_ERROR(check_api_keys(options_.api_keys));
   INGLE_ASSIGN_OR_RETURN(
-      const tcp::endpoint endpoint, resolve(io_, options_.host, options_.port));
+      const tcp::endpoint endpoint,
+      resolve(
+          io_,
+          options_.host,
+          options_.port,
+          /*local_only=*/options_.api_keys.empty()));
   INGLE_RETURN_IF_ERROR(listen(acceptor_, endpoint));
   port_ = acceptor_.local_endpoint().port();
   asio::co_spawn(
@@ -187,15 +236,16 @@ asio::awaitable<void> Server::Impl::accept_one() {
 void Server::Impl::admit(tcp::socket socket) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
+  if (is_full()) {
+    log_warning("a connection was closed: there are too many");
+    turn_away(socket);
+    return;
+  }
   const auto executor = socket.get_executor();
   const auto connection =
       std::make_shared<Connection>(std::move(socket), context_);
   {
     const std::lock_guard lock(mutex_);
-    if (connections_.size() >= options_.limits.connections) {
-      log_warning("a connection was closed: there are too many");
-      return;
-    }
     connections_.emplace(connection.get(), connection);
   }
   try {
@@ -210,6 +260,12 @@ void Server::Impl::admit(tcp::socket socket) {
   if (stopping_) {
     connection->stop(); // stop() may not have seen it
   }
+}
+
+// Only admit() adds any, so there is room until it does.
+bool Server::Impl::is_full() {
+  const std::lock_guard lock(mutex_);
+  return connections_.size() >= options_.limits.connections;
 }
 
 void Server::Impl::forget(const Connection* connection) {
@@ -255,10 +311,13 @@ void Server::Impl::stop() {
     thread.join();
   }
   threads_.clear();
+  // What they work on belongs to a connection.
+  workers_.stop();
+  workers_.join();
   // Those that did not end in time: the engine must not call into io_ while it
   // is torn down.
   for (const auto& connection : live_connections()) {
-    connection->abandon();
+    connection->end_now();
   }
 }
 

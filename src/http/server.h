@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -17,13 +18,18 @@ namespace ingle {
 struct ServerLimits {
   size_t header_bytes = size_t{16} << 10; // over it: 431
   size_t body_bytes = size_t{32} << 20; // over it: 413
-  size_t connections = 1024; // over it: closed at once
+  // Of all requests that are being received, together; over it: 503.
+  size_t bodies_bytes = size_t{256} << 20;
+  size_t connections = 1024; // over it: 503
   // Between requests on a connection that is kept.
   std::chrono::milliseconds idle_timeout = std::chrono::minutes(2);
-  // From a request's first byte to its last.
+  // From a request's first byte to its last; over it: 408.
   std::chrono::milliseconds request_timeout = std::chrono::minutes(1);
   // For a piece of an answer to be taken.
   std::chrono::milliseconds write_timeout = std::chrono::minutes(1);
+  // A stream that was quiet for so long sends a comment, so that nobody between
+  // it and its client takes it for dead.
+  std::chrono::milliseconds ping_interval = std::chrono::seconds(5);
   // What stop() waits for running answers.
   std::chrono::milliseconds stop_timeout = std::chrono::seconds(5);
 };
@@ -33,11 +39,16 @@ struct ServerOptions {
   uint16_t port = 8080; // 0: any free one
   int threads = 2;
   std::string version; // as GET /v1 reports it
+  // One of these has to come with every request, but for GET /health; none:
+  // everybody who reaches the port is served.
+  std::vector<std::string> api_keys;
   ServerLimits limits;
 };
 
-// Every request is a coroutine on one of the I/O threads; the engine is reached
-// through `Generator` alone, and never waited for by a thread.
+// Every request is a coroutine on one of the I/O threads; what takes longer
+// (parsing, rendering, tokenising) runs on worker threads beside them. The
+// engine is reached through `Generator` alone, and never waited for by a
+// thread.
 //
 // A client that closes its connection, or its sending half of it, while an
 // answer is made has left: the generation is cancelled at once.
@@ -48,8 +59,8 @@ class Server {
   // Listens when it returns. `generator` and `clock` outlive the server.
   //
   // Errors: kIo (the port is in use, the address is not of this machine, ...),
-  //         kInvalidRequest (`host` is reachable from other machines: without
-  //         API keys that is refused).
+  //         kInvalidRequest (`host` is reachable from other machines, and there
+  //         are no API keys; a key that is empty).
   static Result<std::unique_ptr<Server>>
   start(ServerOptions options, Generator& generator, const Clock& clock);
 
@@ -59,7 +70,8 @@ class Server {
   uint16_t port() const;
 
   // Takes no more connections, cancels what is being generated, lets running
-  // responses end (within limits.stop_timeout) and joins the threads. Again: no
+  // responses end (within limits.stop_timeout) and joins the threads; a request
+  // that is being parsed, rendered or tokenised is waited for. Again: no
   // effect.
   void stop();
 

@@ -1,6 +1,8 @@
 // A model folder -> a Model.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -13,7 +15,8 @@
 namespace ingle {
 
 // Reads config.json and the weights in `folder`, picks the family and accounts
-// for every tensor. The files are not needed afterwards.
+// for every tensor. The files are not needed afterwards. `on_progress` is told,
+// on this thread, of how many bytes of weights are loaded.
 //
 // Threads: the thread that will run the model: MLX arrays stay with the thread
 //          that made them.
@@ -23,6 +26,7 @@ Result<std::unique_ptr<const Model>> load_model(
     FileSystem& fs,
     const std::string& folder,
     Numerics numerics,
-    std::stop_token stop = {});
+    std::stop_token stop = {},
+    std::function<void(uint64_t done, uint64_t total)> on_progress = {});
 
 } // namespace ingle

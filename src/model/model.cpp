@@ -26,6 +26,18 @@ std::optional<mx::array> build_and_evaluate(
 
 } // namespace
 
+size_t logits_count(const Row& row) {
+  switch (row.logits) {
+    case Logits::kNone:
+      return 0;
+    case Logits::kLast:
+      return 1;
+    case Logits::kAll:
+      return row.tokens.size();
+  }
+  return 0;
+}
+
 Result<std::optional<mx::array>> run_step(
     const Model& model,
     std::span<const Row> rows) {

@@ -13,14 +13,22 @@
 
 namespace ingle {
 
+// After which tokens of a row the logits are wanted.
+enum class Logits {
+  kNone, // a piece of a prompt that is not the last
+  kLast,
+  kAll, // to score a prompt
+};
+
 // One sequence's part of a step: `tokens` follow what `kv` holds.
 struct Row {
   std::span<const TokenId> tokens; // at least one, each below the vocab size
   KvState* kv = nullptr; // made by the same model; not owned
-  // Whether the logits after the last token are wanted. A prefill chunk that
-  // is not the last does without them.
-  bool wants_logits = true;
+  Logits logits = Logits::kLast;
 };
+
+// How many positions of logits a step gives for the row.
+size_t logits_count(const Row& row);
 
 // Threads: the engine thread, which also loads it.
 class Model {
@@ -34,10 +42,10 @@ class Model {
 
   // Builds one step for any number of rows, each over its own caches. Linear
   // layers run on all rows' tokens at once, attention row by row, the head on
-  // the last position of each row with `wants_logits` and on no other.
+  // the positions whose logits are wanted and on no other.
   //
-  // Returns: logits [rows that want them, vocab_size] in f32, in the rows'
-  //          order; nothing where no row wants any.
+  // Returns: logits [positions that are wanted, vocab_size] in f32, in the
+  //          order of the rows and their tokens; nothing where none is.
   // Throws what MLX throws: call it, and evaluate, inside run_mlx(), then
   // commit or abandon every row's kv. run_step() does all of it.
   virtual std::optional<mx::array> forward(std::span<const Row> rows) const = 0;

@@ -37,7 +37,7 @@ std::unique_ptr<const Model> load_tiny(const TinyLlamaOptions& options = {}) {
 
 std::vector<float>
 step(const Model& model, KvState& kv, std::span<const TokenId> tokens) {
-  const Row row{tokens, &kv, true};
+  const Row row{tokens, &kv, Logits::kLast};
   const auto logits = run_step(model, {&row, 1});
   EXPECT_TRUE(logits.is_ok()) << logits.status().message();
   const float* data = (*logits)->data<float>();
@@ -52,7 +52,7 @@ void prefill(
     size_t chunk) {
   while (!tokens.empty()) {
     const auto piece = tokens.first(std::min(chunk, tokens.size()));
-    const Row row{piece, &kv, false};
+    const Row row{piece, &kv, Logits::kNone};
     const auto logits = run_step(model, {&row, 1});
     ASSERT_TRUE(logits.is_ok()) << logits.status().message();
     EXPECT_FALSE(logits->has_value());
@@ -128,7 +128,7 @@ TEST(Acceptance, prefill_chunking_equal) {
   EXPECT_LT(distance(logits, expected), kLogitTolerance);
 
   KvState kv = model->make_kv();
-  const Row row{prompt, &kv, true};
+  const Row row{prompt, &kv, Logits::kLast};
   EXPECT_EQ(model->forward({&row, 1})->shape(), mx::Shape({1, 288}));
 }
 
@@ -145,7 +145,8 @@ TEST(Model, RowsOfAnyLengthTogetherEqualThemselvesAlone) {
   }
   std::vector<Row> rows;
   for (size_t i = 0; i < prompts.size(); ++i) {
-    rows.push_back({prompts[i], &together[i], i != 1});
+    rows.push_back(
+        {prompts[i], &together[i], i == 1 ? Logits::kNone : Logits::kLast});
   }
   const auto logits = run_step(*model, rows);
   ASSERT_TRUE(logits.is_ok());
@@ -154,6 +155,26 @@ TEST(Model, RowsOfAnyLengthTogetherEqualThemselvesAlone) {
   EXPECT_LT(distance({data, data + 288}, alone[0]), kLogitTolerance);
   EXPECT_LT(distance({data + 288, data + 576}, alone[2]), kLogitTolerance);
   EXPECT_EQ(together[1].offset(), 1);
+}
+
+TEST(Model, LogitsOfAllPositionsEqualThoseOfOneAtATime) {
+  const auto model = load_tiny();
+  const auto prompt = some_tokens(9);
+  const auto beside = some_tokens(5, 4);
+  KvState scored = model->make_kv();
+  KvState other = model->make_kv();
+  const Row rows[] = {
+      {beside, &other, Logits::kLast}, {prompt, &scored, Logits::kAll}};
+  const auto logits = run_step(*model, rows);
+  ASSERT_TRUE(logits.is_ok());
+  ASSERT_EQ((*logits)->shape(), mx::Shape({10, 288}));
+
+  KvState kv = model->make_kv();
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    const float* row = (*logits)->data<float>() + (i + 1) * 288;
+    const auto expected = step(*model, kv, std::span(prompt).subspan(i, 1));
+    EXPECT_LT(distance({row, row + 288}, expected), kLogitTolerance);
+  }
 }
 
 // Acceptance 47, through a model.
@@ -189,13 +210,14 @@ TEST(Model, FailedStepIsAnErrorAndAbandonsItsStates) {
   const auto model = load_tiny();
   KvState kv = model->make_kv();
   std::vector<std::unique_ptr<KvCache>> narrow;
-  for (size_t i = 0; i < kv.layer_count(); ++i) {
+  for (int i = 0; i < model->config().num_hidden_layers; ++i) {
     narrow.push_back(
         std::make_unique<PlainKvCache>(KvLayerShape{2, 8, mx::float32}));
   }
   KvState foreign(std::move(narrow));
   const auto prompt = some_tokens(3);
-  const Row rows[] = {{prompt, &kv, true}, {prompt, &foreign, true}};
+  const Row rows[] = {
+      {prompt, &kv, Logits::kLast}, {prompt, &foreign, Logits::kLast}};
   const auto logits = run_step(*model, rows);
   EXPECT_EQ(logits.status().code(), StatusCode::kInternal);
   EXPECT_FALSE(kv.is_intact());

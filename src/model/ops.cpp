@@ -95,19 +95,22 @@ std::optional<mx::array> norm_head(
     const Matrix& head,
     float eps,
     std::span<const Row> rows) {
-  std::vector<mx::array> last;
+  // Where logits are wanted, it is after the last tokens of a row.
+  std::vector<mx::array> wanted;
   int end = 0;
   for (const Row& row : rows) {
     end += token_count(row);
-    if (row.wants_logits) {
-      last.push_back(slice_tokens(x, end - 1, 1));
+    const auto count = static_cast<int>(logits_count(row));
+    if (count > 0) {
+      wanted.push_back(slice_tokens(x, end - count, count));
     }
   }
-  if (last.empty()) {
+  if (wanted.empty()) {
     return std::nullopt;
   }
-  const mx::array positions =
-      last.size() == 1 ? last.front() : mx::concatenate(std::move(last), 0);
+  const mx::array positions = wanted.size() == 1
+      ? wanted.front()
+      : mx::concatenate(std::move(wanted), 0);
   return mx::astype(
       multiply(mx::fast::rms_norm(positions, norm, eps), head), mx::float32);
 }

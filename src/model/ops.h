@@ -63,8 +63,8 @@ mx::array out_proj_residual(
 mx::array
 norm_mlp_residual(const mx::array& x, const MlpWeights& weights, float eps);
 
-// The last position of each row that wants logits -> [rows, V] in f32; nothing
-// where none does.
+// The positions whose logits the rows want -> [positions, V] in f32; nothing
+// where there are none.
 std::optional<mx::array> norm_head(
     const mx::array& x,
     const mx::array& norm,

@@ -86,7 +86,12 @@ Result<const TensorView*> WeightSource::find(const std::string& name) {
   if (it == folder_.tensors().end()) {
     return fail(name, "is missing from the weights");
   }
-  used_.insert(name);
+  if (used_.insert(name).second) {
+    if (on_progress_) { // what was found before is loaded by now
+      on_progress_(found_bytes_, total_bytes_);
+    }
+    found_bytes_ += it->second.bytes.size();
+  }
   return &it->second;
 }
 

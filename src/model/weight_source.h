@@ -1,6 +1,8 @@
 // Tensors of a model folder on their way into a model, each accounted for.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -31,12 +33,15 @@ class WeightSource {
       std::string origin,
       const QuantizationConfig& quantization,
       Numerics numerics,
-      std::stop_token stop = {})
+      std::stop_token stop = {},
+      std::function<void(uint64_t done, uint64_t total)> on_progress = {})
       : folder_(folder),
         origin_(std::move(origin)),
         quantization_(quantization),
         numerics_(numerics),
-        stop_(std::move(stop)) {}
+        stop_(std::move(stop)),
+        on_progress_(std::move(on_progress)),
+        total_bytes_(folder.total_bytes()) {}
 
   bool has(const std::string& name) const {
     return folder_.tensors().count(name) != 0;
@@ -78,6 +83,9 @@ class WeightSource {
   const QuantizationConfig& quantization_;
   Numerics numerics_;
   std::stop_token stop_;
+  std::function<void(uint64_t done, uint64_t total)> on_progress_;
+  uint64_t total_bytes_;
+  uint64_t found_bytes_ = 0;
   std::set<std::string> used_;
 };
 

@@ -199,10 +199,18 @@ Status check_metadata(const json& metadata, const std::string& origin) {
 // Tensor -> shard, as the index says.
 using WeightMap = std::map<std::string, std::string>;
 
-// True iff `name` is a file in the folder itself, not a way out of it.
+// What file systems take.
+constexpr size_t kMaxFileName = 255;
+
+// True iff `name` is a file in the folder itself, not a way out of it, and can
+// stand in a message.
 bool is_plain_file_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." &&
-      name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
+  const auto is_refused = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return c == '/' || c == '\\' || byte < 0x20 || byte == 0x7f;
+  };
+  return !name.empty() && name.size() <= kMaxFileName && name != "." &&
+      name != ".." && std::none_of(name.begin(), name.end(), is_refused);
 }
 
 Result<WeightMap> parse_index(

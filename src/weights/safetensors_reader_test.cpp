@@ -289,6 +289,19 @@ TEST_F(WeightFolderTest, ShardPathCannotLeaveTheFolder) {
   }
 }
 
+TEST_F(WeightFolderTest, ShardNameThatNoMessageCanShowIsRefused) {
+  for (const std::string& name :
+       {std::string("x\\n.safetensors"),
+        std::string("\\u0000"),
+        std::string("\\u007f"),
+        std::string(256, 'x')}) {
+    write(kIndex, R"({"weight_map":{"a":")" + name + R"("}})");
+    EXPECT_EQ(open().code(), StatusCode::kCorruption);
+    EXPECT_THAT(open().message(), HasSubstr("not a file name"));
+    EXPECT_THAT(open().message(), Not(HasSubstr("\n")));
+  }
+}
+
 TEST_F(WeightFolderTest, BrokenIndexIsNamed) {
   for (const char* text :
        {"",

@@ -17,7 +17,9 @@ import tree  # noqa: E402
 
 # Folder -> what it may include beside itself, lowest folder first: a folder
 # (any header of it) or one header by name.
-MODEL_FACE = ("engine/generator.h", "engine/served_model.h")
+MODEL_FACE = (
+    "engine/generator.h", "engine/generator_errors.h", "engine/served_model.h",
+)  # fmt: skip
 EDGES = {
     "base": (),
     "text": ("base",),

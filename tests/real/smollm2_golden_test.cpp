@@ -52,7 +52,7 @@ class Smollm2GoldenTest : public testing::TestWithParam<size_t> {
     while (!tokens.empty()) {
       const auto chunk = tokens.first(std::min(kChunk, tokens.size()));
       tokens = tokens.subspan(chunk.size());
-      const Row row{chunk, &kv, tokens.empty()};
+      const Row row{chunk, &kv, tokens.empty() ? Logits::kLast : Logits::kNone};
       auto stepped = run_step(*default_model(), {&row, 1});
       EXPECT_TRUE(stepped.is_ok()) << stepped.status().message();
       logits = std::move(stepped).value();

@@ -19,6 +19,10 @@ class RecordingSink final : public GenerationSink {
   explicit RecordingSink(std::function<void(TokenId)> on_token = {})
       : on_token_(std::move(on_token)) {}
 
+  void on_prefill(PrefillStep step) override {
+    std::lock_guard lock(mutex_);
+    prefills_.push_back(std::move(step));
+  }
   void on_delta(GenerationDelta delta) override {
     {
       std::lock_guard lock(mutex_);
@@ -62,6 +66,10 @@ class RecordingSink final : public GenerationSink {
     std::lock_guard lock(mutex_);
     return tokens_;
   }
+  std::vector<PrefillStep> prefills() {
+    std::lock_guard lock(mutex_);
+    return prefills_;
+  }
   std::string text() {
     std::lock_guard lock(mutex_);
     return text_;
@@ -76,6 +84,7 @@ class RecordingSink final : public GenerationSink {
   std::function<void(TokenId)> on_token_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::vector<PrefillStep> prefills_;
   std::vector<GeneratedToken> tokens_;
   std::string text_;
   std::optional<GenerationEnd> end_;

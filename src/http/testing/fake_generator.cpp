@@ -63,7 +63,12 @@ std::set<GenerationId> FakeGenerator::cancelled() const {
 
 GenerationRequest FakeGenerator::last_request() const {
   const std::lock_guard lock(mutex_);
-  return last_request_;
+  return requests_.empty() ? GenerationRequest() : requests_.back();
+}
+
+std::vector<GenerationRequest> FakeGenerator::requests() const {
+  const std::lock_guard lock(mutex_);
+  return requests_;
 }
 
 std::shared_ptr<const ServedModel> FakeGenerator::model() const {
@@ -81,7 +86,7 @@ Result<GenerationId> FakeGenerator::submit(
   if (script_.refusal) {
     return *script_.refusal;
   }
-  last_request_ = std::move(request);
+  requests_.push_back(std::move(request));
   const GenerationId id = threads_.size() + 1;
   threads_.emplace_back([this, id, script = script_, kept = std::move(sink)] {
     run(id, script, *kept);
@@ -102,6 +107,9 @@ void FakeGenerator::run(
     GenerationSink& sink) {
   GenerationEnd end = script.end;
   end.stats.prompt_tokens = 6;
+  for (const PrefillStep& step : script.prefill) {
+    sink.on_prefill(step);
+  }
   for (size_t i = 0; i <= script.pieces.size(); ++i) {
     std::unique_lock lock(mutex_);
     const auto is_cancelled = [&] {

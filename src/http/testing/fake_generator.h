@@ -22,6 +22,7 @@ namespace ingle {
 struct FakeScript {
   static constexpr size_t kNever = std::numeric_limits<size_t>::max();
 
+  std::vector<PrefillStep> prefill; // first
   std::vector<std::string> pieces = {"Par", "is"};
   // After so many pieces it waits for release(), or to be cancelled.
   size_t hold_after = kNever;
@@ -47,6 +48,7 @@ class FakeGenerator final : public Generator {
   bool wait_for_ends(size_t count);
   std::set<GenerationId> cancelled() const;
   GenerationRequest last_request() const;
+  std::vector<GenerationRequest> requests() const;
 
   std::shared_ptr<const ServedModel> model() const override;
   Result<GenerationId> submit(
@@ -61,7 +63,7 @@ class FakeGenerator final : public Generator {
   std::condition_variable changed_;
   std::shared_ptr<const ServedModel> model_;
   FakeScript script_;
-  GenerationRequest last_request_;
+  std::vector<GenerationRequest> requests_;
   std::set<GenerationId> cancelled_;
   std::vector<std::thread> threads_; // generation i + 1 runs on number i
   size_t ends_ = 0;

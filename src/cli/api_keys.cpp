@@ -1,0 +1,45 @@
+#include "cli/api_keys.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace ingle {
+namespace {
+
+bool can_be_sent(const std::string& key) {
+  return !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
+    return c > ' ' && c <= '~';
+  });
+}
+
+} // namespace
+
+Result<std::vector<std::string>> read_api_keys(
+    FileSystem& fs,
+    std::vector<std::string> given,
+    const std::string& file) {
+  std::vector<std::string> keys = std::move(given);
+  if (!file.empty()) {
+    INGLE_ASSIGN_OR_RETURN(auto text, fs.read(file));
+    const size_t before = keys.size();
+    std::istringstream lines(std::move(text));
+    for (std::string line; std::getline(lines, line);) {
+      line.erase(line.find_last_not_of(" \t\r") + 1);
+      line.erase(0, line.find_first_not_of(" \t"));
+      if (!line.empty()) {
+        keys.push_back(std::move(line));
+      }
+    }
+    if (keys.size() == before) {
+      return Status::invalid_request(file + ": there is no API key in it");
+    }
+  }
+  // The keys themselves are not for messages.
+  if (!std::all_of(keys.begin(), keys.end(), can_be_sent)) {
+    return Status::invalid_request(
+        "an API key has to be printable ASCII without blanks");
+  }
+  return keys;
+}
+
+} // namespace ingle

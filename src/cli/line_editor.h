@@ -1,0 +1,68 @@
+// Reads lines from a terminal, with editing, a history and completion.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/file_system.h"
+#include "base/status.h"
+
+// libedit's own.
+struct editline;
+struct history;
+
+namespace ingle {
+
+struct TypedLine {
+  enum class Kind {
+    kText,
+    kGivenUp, // Ctrl-C; `text` is what stood there
+    kEnd, // Ctrl-D in an empty line, or the terminal is gone
+  };
+  Kind kind = Kind::kEnd;
+  std::string text; // UTF-8, without the newline; pasted lines stay together
+};
+
+// What can be added to a line that ends at the cursor; empty: nothing.
+using CompleteLine = std::function<std::string(std::string_view line)>;
+
+// Standard input has to be a terminal. Prompts and echo go to standard error.
+//
+// Threads: one, and one editor at a time: the terminal is one.
+class LineEditor {
+ public:
+  explicit LineEditor(CompleteLine complete);
+  ~LineEditor(); // the terminal is as it was
+  LineEditor(const LineEditor&) = delete;
+  LineEditor& operator=(const LineEditor&) = delete;
+
+  TypedLine read(const std::string& prompt);
+
+  // Puts an input into the history, which keeps the last kMaxHistory.
+  void remember(const std::string& text);
+  static constexpr int kMaxHistory = 1000;
+
+  // No file is an empty history.
+  void load_history(const std::string& path);
+  // Replaces the file at once; mode 0600. Errors: kIo and others of `fs`.
+  Status save_history(FileSystem& fs, const std::string& path) const;
+
+ private:
+  static LineEditor& of(editline* edit);
+  static char* prompt_of(editline* edit);
+  static unsigned char on_interrupt(editline* edit, int key);
+  static unsigned char on_suspend(editline* edit, int key);
+  static unsigned char on_paste(editline* edit, int key);
+  static unsigned char on_complete(editline* edit, int key);
+  void bind_keys();
+
+  CompleteLine complete_;
+  std::string prompt_;
+  bool interrupted_ = false;
+  bool can_paste_ = false; // the terminal knows bracketed paste
+  struct history* history_ = nullptr;
+  struct editline* edit_ = nullptr;
+};
+
+} // namespace ingle

@@ -1,0 +1,387 @@
+"""What a person meets: chat on a terminal, completions, the server's start."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import stat
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+
+import ingle_process
+from ingle_process import BINARY, ENVIRONMENT
+
+ANSWER_SECONDS = 120
+QUESTION = "What is the capital of France?"
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\x07")
+STATUS = r"\[\d+ tokens, [\d.]+ per second\]"
+PROMPT = r"\n> $"
+ANSWERING = r"\n.*\w+ \w+ \w+"
+INTERRUPT = "\x03"
+END = "\x04"
+UP = "\x1b[A"
+PASTE = "\x1b[200~{}\x1b[201~"
+
+
+class Chat:
+    """`ingle chat` on a terminal of its own, seen from the person's side."""
+
+    def __init__(self, model, home, *arguments, cwd=None):
+        self.fd, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 40, 200, 0, 0))
+        self.process = subprocess.Popen(
+            [BINARY, "chat", "--model", model, "--temperature", "0", *arguments],
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            cwd=cwd,
+            env=ENVIRONMENT | {"INGLE_HOME": str(home), "TERM": "xterm"},
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(terminal)
+        self.raw = b""  # what was shown since the last thing that was typed
+        self.wait_for(PROMPT, ingle_process.START_SECONDS)
+
+    def type(self, text):
+        self.raw = b""
+        os.write(self.fd, text.encode())
+
+    @property
+    def shown(self):
+        text = self.raw.decode(errors="replace")
+        return ESCAPES.sub("", text).replace("\r", "")
+
+    def wait_for(self, pattern, seconds=ANSWER_SECONDS):
+        """What was shown until the pattern was there."""
+        deadline = time.monotonic() + seconds
+        while not re.search(pattern, self.shown):
+            left = deadline - time.monotonic()
+            assert left > 0, f"no {pattern!r} in {self.shown!r}"
+            if not select.select([self.fd], [], [], left)[0]:
+                continue
+            try:
+                data = os.read(self.fd, 65536)
+            except OSError:  # EIO: it ended
+                data = b""
+            assert data, f"it ended before {pattern!r}: {self.shown!r}"
+            self.raw += data
+        return self.shown
+
+    def ask(self, text):
+        """Types a line; what was shown until the next prompt."""
+        self.type(text + "\r")
+        return self.wait_for(PROMPT)
+
+    def exit_code(self):
+        deadline = time.monotonic() + ingle_process.STOP_SECONDS
+        while self.process.poll() is None and time.monotonic() < deadline:
+            if select.select([self.fd], [], [], 0.1)[0]:
+                try:
+                    os.read(self.fd, 65536)
+                except OSError:
+                    pass
+        return self.process.poll()
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.fd)
+
+
+@pytest.fixture
+def start_chat(model, tmp_path):
+    chats = []
+
+    def start(*arguments, **options):
+        chats.append(Chat(model, tmp_path / "home", *arguments, **options))
+        return chats[-1]
+
+    yield start
+    for chat in chats:
+        chat.close()
+
+
+def run_chat(model, text, *arguments):
+    return subprocess.run(
+        [BINARY, "chat", "--model", model, "--temperature", "0", *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=ANSWER_SECONDS,
+        check=False,
+        env=ENVIRONMENT,
+    )
+
+
+def test_chat_answers_and_remembers_what_was_said(start_chat):
+    chat = start_chat("--max-tokens", "40")
+    shown = chat.ask(QUESTION)
+    assert "Paris" in shown
+    assert re.search(STATUS, shown)
+    chat.ask("The secret word is pineapple.")
+    assert "pineapple" in chat.ask("What is the secret word?").lower()
+
+
+def test_ctrl_c_stops_the_answer_and_not_the_program(start_chat):
+    chat = start_chat("--max-tokens", "60")
+    chat.type("Write a long story about a dragon and a knight.\r")
+    chat.wait_for(ANSWERING)
+    chat.type(INTERRUPT)
+    assert "stopped" in chat.wait_for(PROMPT)
+    # The next one is whole; it knows of the story as far as that came.
+    assert "stopped" not in chat.ask("Thank you. What was that about?")
+    chat.ask("/clear")
+    assert "Paris" in chat.ask(QUESTION)
+    chat.type(END)
+    assert chat.exit_code() == 0
+
+
+def test_many_ctrl_c_never_end_the_program(start_chat):
+    chat = start_chat("--max-tokens", "200")
+    chat.type("Tell me about the sea.\r")
+    chat.wait_for(ANSWERING)
+    for _ in range(5):
+        os.write(chat.fd, INTERRUPT.encode())
+    assert "stopped" in chat.wait_for(PROMPT)
+    chat.type("/clear\r")
+    chat.wait_for("new conversation" + PROMPT)
+
+
+def test_ctrl_c_gives_up_a_line_and_hints_in_an_empty_one(start_chat):
+    chat = start_chat()
+    chat.type("half a li" + INTERRUPT)
+    shown = chat.wait_for(PROMPT)
+    assert "^C" in shown and "Ctrl-D" not in shown
+    chat.type(INTERRUPT)
+    assert "Ctrl-D" in chat.wait_for(PROMPT)
+    chat.type('"""open\r')
+    chat.wait_for(r"\n\. $")
+    chat.type(INTERRUPT)
+    chat.wait_for(PROMPT)
+    assert "new conversation" in chat.ask("/clear")
+
+
+@pytest.mark.parametrize("how", [END, "/exit\r"])
+def test_ctrl_d_and_exit_end_with_code_0(start_chat, how):
+    chat = start_chat()
+    chat.type(how)
+    assert chat.exit_code() == 0
+
+
+def test_terminal_is_as_it_was_after_a_chat(start_chat):
+    chat = start_chat()
+    chat.type("half a line")
+    os.kill(chat.process.pid, signal.SIGTERM)
+    assert chat.exit_code() == -signal.SIGTERM
+    _, _, _, local, _, _, characters = termios.tcgetattr(chat.fd)
+    for flag in (termios.ECHO, termios.ICANON, termios.ISIG):
+        assert local & flag
+    assert characters[termios.VINTR] == INTERRUPT.encode()
+
+
+def test_commands_do_what_help_says(start_chat):
+    chat = start_chat("--max-tokens", "8")
+    for word in ("/clear", "/system", "/exit", "@PATH"):
+        assert word in chat.ask("/help")
+    assert "set" in chat.ask("/system Answer in one word.")
+    assert "no system prompt" in chat.ask("/system")
+    lines = chat.ask("/frobnicate now").strip().splitlines()
+    assert len(lines) == 3  # what was typed, the message, the prompt
+    assert "/frobnicate" in lines[1] and "/help" in lines[1]
+
+
+def test_files_go_with_the_message(start_chat, tmp_path):
+    (tmp_path / "note.txt").write_text("The secret word is pineapple.\n")
+    chat = start_chat("--max-tokens", "30", cwd=tmp_path)
+    chat.type("What is the secret word in @no\t\r")  # Tab completes
+    shown = chat.wait_for(PROMPT)
+    assert "@note.txt" in shown
+    assert "pineapple" in shown
+
+
+def test_message_with_a_file_that_is_not_there_is_not_sent(start_chat):
+    chat = start_chat("--max-tokens", "8")
+    shown = chat.ask("Sum up @absent.txt")
+    assert "@absent.txt is not there" in shown
+    assert "tokens" not in shown
+    assert "tokens" in chat.ask("Write to me@example.org")
+
+
+def test_lines_go_on_after_a_backslash_in_quotes_and_in_a_paste(start_chat):
+    chat = start_chat("--max-tokens", "8")
+    chat.type("one\\\r")
+    chat.wait_for(r"\n\. $")
+    assert re.search(STATUS, chat.ask("two"))
+    chat.type('"""one\r')
+    chat.wait_for(r"\n\. $")
+    assert re.search(STATUS, chat.ask('@two"""'))
+    chat.type(PASTE.format("three\rfour é\r"))
+    chat.wait_for("four é$")
+    assert len(re.findall(STATUS, chat.ask(""))) == 1
+
+
+def test_history_is_kept_for_the_next_chat_and_private(start_chat, tmp_path):
+    first = start_chat("--max-tokens", "4")
+    first.ask("/system grün \\ über")
+    first.type(PASTE.format("two\rlines") + "\r")
+    first.wait_for(PROMPT)
+    first.type(END)
+    assert first.exit_code() == 0
+    kept = tmp_path / "home" / "chat_history"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert os.listdir(kept.parent) == [kept.name]
+    second = start_chat("--max-tokens", "4")
+    second.type(UP)
+    second.wait_for(r"two\nlines$")
+    second.type(UP + UP)
+    second.wait_for(r"/system grün \\ über")
+
+
+def test_conversation_that_is_too_long_says_what_to_do(start_chat, tmp_path):
+    (tmp_path / "long.txt").write_text("word " * 20000)
+    chat = start_chat("--max-tokens", "4", cwd=tmp_path)
+    shown = chat.ask("Sum up @long.txt")
+    assert "does not fit the model's context" in shown
+    chat.ask("Hello")
+    shown = chat.ask("Sum up @long.txt")
+    assert "/clear" in shown
+    assert re.search(STATUS, chat.ask("Hello"))
+
+
+def test_piped_input_is_one_message_with_nothing_around_the_answer(model):
+    done = run_chat(model, f"{QUESTION}\n", "--max-tokens", "40")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "The capital of France is Paris.\n"
+
+
+def test_piped_input_is_sent_as_it_is(model):
+    done = run_chat(model, "/exit\n@absent\n", "--max-tokens", "8")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip()
+
+
+def test_empty_piped_input_is_a_clear_error(model):
+    done = run_chat(model, " \n")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "empty" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_an_answer_to_a_pipe_with_code_130(model, number):
+    process = subprocess.Popen(
+        [BINARY, "chat", "--model", model, "--temperature", "0"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    process.stdin.write("Write a long story about a dragon and a knight.")
+    process.stdin.close()
+    assert process.stdout.read(1)
+    process.send_signal(number)
+    process.stdout.read()
+    process.stdout.close()
+    assert process.wait(ingle_process.STOP_SECONDS) == 130
+
+
+def test_bash_completes_commands_and_flags(binary, tmp_path):
+    script = ingle_process.run("completions", "bash").stdout
+    (tmp_path / "script").write_text(script)
+    subprocess.run(["bash", "-n", tmp_path / "script"], check=True)
+
+    def complete(*words):
+        code = (
+            f'source {tmp_path}/script; COMP_WORDS=("$@"); '
+            "COMP_CWORD=$(($# - 1)); _ingle; "
+            'printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        done = subprocess.run(
+            ["bash", "-euc", code, "bash", *words],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.split()
+
+    assert complete("ingle", "se") == ["serve"]
+    names = complete("ingle", "")
+    for name in ("serve", "chat", "generate", "import", "get", "completions"):
+        assert name in names
+    flags = complete("ingle", "serve", "-")
+    shown = ingle_process.run("serve", "--help").stdout
+    listed = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", shown))
+    assert {"--port", "--temp", "--api-key", "--help"} <= set(flags)
+    assert set(flags) - {"-h"} == listed
+    # A value, and a word that is no flag, are files: left to the shell.
+    assert complete("ingle", "serve", "--model", "-") == []
+    assert complete("ingle", "import", "x") == []
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_take_their_script(binary, tmp_path, shell):
+    script = ingle_process.run("completions", shell).stdout
+    assert "serve" in script
+    if not shutil.which(shell):
+        pytest.skip(f"no {shell} here to read its script")
+    (tmp_path / "script").write_text(script)
+    subprocess.run([shell, "-n", tmp_path / "script"], check=True)
+
+
+def test_unknown_shell_is_a_usage_error(binary):
+    done = ingle_process.run("completions", "csh")
+    assert done.returncode == 2
+    assert "csh" in done.stderr
+
+
+def test_every_command_has_an_example_in_its_help(binary):
+    names = re.findall(
+        r"^  ([a-z]+) ", ingle_process.run().stdout, re.MULTILINE
+    )
+    assert "chat" in names and "completions" in names
+    for name in names:
+        shown = ingle_process.run(name, "--help").stdout
+        assert f"ingle {name}" in shown.rsplit("Example", 1)[-1], name
+
+
+def test_first_start_of_serve_says_what_one_needs(start_server):
+    server = start_server("--api-key", "secret-of-the-test")
+    deadline = time.monotonic() + 10
+    while "curl" not in server.log() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    log = server.log()
+    assert re.search(r"ready after \d", log)
+    assert f"{server.url}/v1" in log
+    assert "SmolLM2-135M-Instruct" in log
+    assert re.search(r"memory +[\d.]+ [MG]B .* [\d.]+ [GT]B", log)
+    assert f"curl {server.url}/v1/chat/completions" in log
+    assert "Authorization: Bearer $INGLE_API_KEY" in log
+    assert "secret-of-the-test" not in log
+
+
+def test_curl_that_serve_prints_works_as_it_stands(start_server):
+    # The flags hold, as the request says nothing about them.
+    server = start_server("--temperature", "0", "--max-tokens", "3")
+    deadline = time.monotonic() + 10
+    while "curl" not in server.log() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    command = re.search(r"curl .*", server.log()).group()
+    done = subprocess.run(
+        ["bash", "-c", command],
+        capture_output=True,
+        text=True,
+        timeout=ANSWER_SECONDS,
+        check=False,
+    )
+    answer = json.loads(done.stdout)
+    assert answer["choices"][0]["message"]["content"] == "The capital of"
+    assert answer["choices"][0]["finish_reason"] == "length"
