@@ -36,7 +36,13 @@ if(INGLE_SANITIZE STREQUAL "address")
 elseif(INGLE_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
   add_link_options(-fsanitize=thread)
+elseif(INGLE_SANITIZE STREQUAL "fuzz")
+  # clang 14 cannot assemble the check of function types in coroutines.
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined
+    -fno-sanitize=function -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
 elseif(INGLE_SANITIZE)
   message(FATAL_ERROR
-    "INGLE_SANITIZE is '${INGLE_SANITIZE}': use 'address', 'thread' or nothing")
+    "INGLE_SANITIZE is '${INGLE_SANITIZE}': use 'address', 'thread', 'fuzz' or "
+    "nothing")
 endif()

@@ -50,7 +50,7 @@ Result<Answer> prepare_chat(
   INGLE_ASSIGN_OR_RETURN(
       GenerationRequest generation, make_generation(request, model));
   Answer answer;
-  answer.generations = repeat(std::move(generation), request.options.n);
+  answer.generations = repeat(generation, request.options.n);
   answer.stream = request.options.stream;
   answer.writer = make_chat_writer(
       std::move(identity), answer_options(request.options), model.tokenizer);
@@ -75,7 +75,7 @@ Result<Answer> prepare_completion(
       options.echoes.push_back({std::move(text), generation.prompt.front()});
     }
     std::vector<GenerationRequest> repeated =
-        repeat(std::move(generation), request.options.n);
+        repeat(generation, request.options.n);
     answer.generations.insert(
         answer.generations.end(),
         std::make_move_iterator(repeated.begin()),

@@ -288,9 +288,10 @@ Result<GenerationRequest> make_generation(
   return generation;
 }
 
-std::vector<GenerationRequest> repeat(GenerationRequest generation, int n) {
-  std::vector<GenerationRequest> all(
-      static_cast<size_t>(n), std::move(generation));
+std::vector<GenerationRequest> repeat(
+    const GenerationRequest& generation,
+    int n) {
+  std::vector<GenerationRequest> all(static_cast<size_t>(n), generation);
   for (size_t i = 1; i < all.size(); ++i) {
     if (all[i].sampling.seed) {
       *all[i].sampling.seed += i;

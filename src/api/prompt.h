@@ -65,6 +65,8 @@ Result<GenerationRequest> make_generation(
     const ServedModel& model);
 
 // The generations of `n` answers to one prompt: equal but for their seeds.
-std::vector<GenerationRequest> repeat(GenerationRequest generation, int n);
+std::vector<GenerationRequest> repeat(
+    const GenerationRequest& generation,
+    int n);
 
 } // namespace ingle
