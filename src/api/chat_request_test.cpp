@@ -215,5 +215,26 @@ TEST(ChatRequest, ToolsPassThroughInTheirOrder) {
       "");
 }
 
+// Each within the limits of a body.
+TEST(ChatRequest, ArgumentsShareOneBudgetOfValues) {
+  std::string arguments = R"("{\"a\":[0)";
+  for (int i = 0; i < 200000; ++i) {
+    arguments += ",0";
+  }
+  arguments += R"(]}")";
+  std::string calls;
+  for (int i = 0; i < 6; ++i) {
+    calls += std::string(i == 0 ? "" : ",") +
+        R"({"function":{"name":"f","arguments":)" + arguments + "}}";
+  }
+  const Status refused =
+      parse_chat_request(
+          R"({"messages":[{"role":"assistant","content":"","tool_calls":[)" +
+              calls + "]}]}",
+          SamplingParams())
+          .status();
+  EXPECT_EQ(refused.where(), "messages[0].tool_calls[5].function.arguments");
+}
+
 } // namespace
 } // namespace ingle
