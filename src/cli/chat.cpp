@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/prompt.h"
+#include "base/utf8.h"
 #include "cli/chat_input.h"
 #include "cli/collecting_sink.h"
 #include "cli/commands.h"
@@ -189,6 +190,13 @@ Result<int> Chat::answer_input() {
          (n = std::fread(part.data(), 1, part.size(), stdin)) > 0) {
     message.append(part.data(), n);
   }
+  if (std::ferror(stdin) != 0) {
+    return Status::io("standard input can't be read");
+  }
+  if (message.size() <= limit && !is_utf8(message)) {
+    return Status::invalid_request(
+        "standard input is not UTF-8 text: convert it, for example with iconv");
+  }
   // The newline that ends a file is not part of what is said.
   message.erase(message.find_last_not_of(" \t\r\n") + 1);
   if (message.empty()) {
@@ -211,7 +219,9 @@ int Chat::talk() {
         line, env_.fs, user_home_folder(), command_names());
   });
   editor.load_history(history_path_);
-  note(model_->name + "; /help says what you can do here, Ctrl-D ends");
+  note(
+      safe_for_terminal(model_->name) +
+      "; /help says what you can do here, Ctrl-D ends");
   while (!is_over_) {
     const auto input = read_input(editor);
     if (!input) {

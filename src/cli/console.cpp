@@ -1,23 +1,43 @@
 #include "cli/console.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
 namespace ingle {
 namespace {
 
+// How many bytes at `at` are a control character: C0, DEL, or one of U+0080 to
+// U+009F; 0: none.
+size_t control_length(std::string_view text, size_t at) {
+  const auto byte = static_cast<unsigned char>(text[at]);
+  if (byte < 0x20 || byte == 0x7F) {
+    return 1;
+  }
+  const bool is_c1 = byte == 0xC2 && at + 1 < text.size() &&
+      static_cast<unsigned char>(text[at + 1]) < 0xA0;
+  return is_c1 ? 2 : 0;
+}
+
 // One line whatever a file's strings hold.
 std::string printable(std::string_view text) {
   std::string line;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7F) {
-      line += c;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const size_t length = control_length(text, i);
+    if (length == 0) {
+      line += text[i];
       continue;
     }
-    std::array<char, 8> escaped{};
-    std::snprintf(escaped.data(), escaped.size(), "\\x%02x", byte);
-    line += escaped.data();
+    for (const size_t end = i + length; i < end; ++i) {
+      std::array<char, 8> escaped{};
+      std::snprintf(
+          escaped.data(),
+          escaped.size(),
+          "\\x%02x",
+          static_cast<unsigned char>(text[i]));
+      line += escaped.data();
+    }
+    --i;
   }
   return line;
 }
@@ -55,18 +75,12 @@ int report(const Status& status) {
 
 std::string safe_for_terminal(std::string_view text) {
   std::string safe;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F are controls too.
-    const bool is_c1 = byte == 0xC2 && i + 1 < text.size() &&
-        static_cast<unsigned char>(text[i + 1]) < 0xA0;
-    const bool is_control =
-        (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F;
-    if (is_c1) {
-      ++i;
-    } else if (!is_control) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = control_length(text, i);
+    if (length == 0 || text[i] == '\n' || text[i] == '\t') {
       safe += text[i];
     }
+    i += std::max<size_t>(length, 1);
   }
   return safe;
 }

@@ -11,6 +11,31 @@ namespace ingle {
 namespace {
 
 constexpr double kMaxPenalty = 2; // as OpenAI's
+constexpr float kMaxBias = 100;
+
+// CLI::Range lets NaN pass.
+CLI::Validator within(double low, double high) {
+  const std::string range =
+      CLI::detail::to_string(low) + " to " + CLI::detail::to_string(high);
+  return CLI::Validator(
+      [low, high, range](const std::string& text) {
+        double value = 0;
+        const bool is_good = CLI::detail::lexical_cast(text, value) &&
+            value >= low && value <= high;
+        return is_good ? std::string() : text + " is not from " + range;
+      },
+      "FLOAT from " + range);
+}
+
+// 0 is off, and so is 1.
+std::string check_repetition_penalty(const std::string& text) {
+  double value = 0;
+  const bool is_good = CLI::detail::lexical_cast(text, value) &&
+      (value == 0 ||
+       (value >= static_cast<double>(kLeastRepetitionPenalty) && value <= 100));
+  return is_good ? std::string()
+                 : text + " is neither 0 (off) nor from 0.01 to 100";
+}
 
 // The flags of generate, chat and serve.
 struct CommonFlags {
@@ -26,19 +51,19 @@ void add_common(CLI::App& command, CommonFlags flags) {
           "--temperature,--temp",
           flags.temperature,
           "How freely tokens are picked; 0: always the likeliest")
-      ->check(CLI::Range(0.0, 5.0));
+      ->check(within(0.0, 5.0));
   command
       .add_option(
           "--top-p",
           flags.top_p,
           "Keep the likeliest tokens up to this sum; 1: all")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(within(0.0, 1.0));
   command
       .add_option(
           "--min-p",
           flags.min_p,
           "Keep tokens at least this likely against the likeliest; 0: all")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(within(0.0, 1.0));
   command
       .add_option("--top-k", flags.top_k, "Keep the k likeliest tokens; 0: all")
       ->check(CLI::NonNegativeNumber);
@@ -53,12 +78,27 @@ std::pair<TokenId, float> parse_bias(const std::string& text) {
   const float bias = equals ? std::strtof(equals + 1, &bias_end) : 0;
   const bool is_good = equals && id_end == equals && id_end != text.c_str() &&
       id >= 0 && id <= std::numeric_limits<TokenId>::max() &&
-      bias_end != equals + 1 && *bias_end == '\0' && std::isfinite(bias);
+      bias_end != equals + 1 && *bias_end == '\0' && std::abs(bias) <= kMaxBias;
   if (!is_good) {
     throw CLI::ValidationError(
-        "--logit-bias", "has to be a token id and a number like 42=-1.5");
+        "--logit-bias",
+        "has to be a token id and a number from -100 to 100, like 42=-1.5");
   }
   return {static_cast<TokenId>(id), bias};
+}
+
+void add_bias(
+    std::vector<std::pair<TokenId, float>>& biases,
+    const std::string& text) {
+  const auto bias = parse_bias(text);
+  for (const auto& other : biases) {
+    if (other.first == bias.first) {
+      throw CLI::ValidationError(
+          "--logit-bias",
+          "names the token " + std::to_string(bias.first) + " twice");
+    }
+  }
+  biases.push_back(bias);
 }
 
 template <typename T>
@@ -94,37 +134,37 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
           "--xtc-probability",
           flags.xtc_probability,
           "How often the likeliest tokens are left out, all but one")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(within(0.0, 1.0));
   command
       .add_option(
           "--xtc-threshold",
           flags.xtc_threshold,
           "With --xtc-probability: from which likelihood on")
-      ->check(CLI::Range(0.0, 0.5));
+      ->check(within(0.0, 0.5));
   command
       .add_option(
           "--repetition-penalty",
           flags.repetition_penalty,
           "Above 1: make tokens that were there less likely; 1: off")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_repetition_penalty, ""));
   command
       .add_option(
           "--presence-penalty",
           flags.presence_penalty,
           "Taken off tokens that were there")
-      ->check(CLI::Range(-kMaxPenalty, kMaxPenalty));
+      ->check(within(-kMaxPenalty, kMaxPenalty));
   command
       .add_option(
           "--frequency-penalty",
           flags.frequency_penalty,
           "Taken off tokens each time that they were there")
-      ->check(CLI::Range(-kMaxPenalty, kMaxPenalty));
+      ->check(within(-kMaxPenalty, kMaxPenalty));
   command
       .add_option_function<std::vector<std::string>>(
           "--logit-bias",
           [&flags](const std::vector<std::string>& given) {
             for (const auto& text : given) {
-              flags.logit_bias.push_back(parse_bias(text));
+              add_bias(flags.logit_bias, text);
             }
           },
           "ID=BIAS: what is added to a token's logit; may be repeated")

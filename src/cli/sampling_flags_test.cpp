@@ -76,7 +76,7 @@ TEST(SamplingFlagsTest, ValueOutOfRangeIsRefused) {
            {"--top-k", "-1"},
            {"--min-p", "2"},
            {"--xtc-threshold", "0.6"},
-           {"--repetition-penalty", "0"},
+           {"--repetition-penalty", "-1"},
            {"--presence-penalty", "3"},
            {"--logit-bias", "x"},
            {"--logit-bias", "1="},
@@ -96,6 +96,27 @@ TEST(SamplingFlagsTest, ServerDefaultsAreSetOneByOne) {
   EXPECT_FLOAT_EQ(*defaults.temperature, 0.5f);
   EXPECT_EQ(defaults.max_tokens, 9);
   EXPECT_FALSE(defaults.top_p || defaults.min_p || defaults.top_k);
+}
+
+TEST(SamplingFlagsTest, WhatTheEngineWouldRefuseIsRefusedAtOnce) {
+  for (const auto& [flag, value] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"--temperature", "nan"},
+           {"--temperature", "-1"},
+           {"--top-p", "1.5"},
+           {"--min-p", "inf"},
+           {"--repetition-penalty", "0.001"},
+           {"--repetition-penalty", "1000"},
+           {"--logit-bias", "5=500"},
+           {"--logit-bias", "5=nan"}}) {
+    EXPECT_THROW(parse({flag, value}), CLI::ValidationError) << flag << value;
+  }
+  EXPECT_THROW(
+      parse({"--logit-bias", "5=1", "--logit-bias", "5=2"}),
+      CLI::ValidationError);
+  SamplingParams params;
+  parse({"--repetition-penalty", "0"}).apply_to(params);
+  EXPECT_EQ(params.repetition_penalty, 0);
 }
 
 } // namespace

@@ -76,8 +76,8 @@ Result<tcp::endpoint> resolve(
     if (local_only && !entry.endpoint().address().is_loopback()) {
       return Status::invalid_request(
           host +
-          " can be reached from other machines, which needs an API key: give "
-          "one with --api-key, or use --host 127.0.0.1");
+          " can be reached from other machines, which needs an API key: set "
+          "INGLE_API_KEY or give --api-key-file, or use --host 127.0.0.1");
     }
     if (entry.endpoint().address().is_v4()) {
       chosen = entry.endpoint();

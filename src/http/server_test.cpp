@@ -522,8 +522,8 @@ TEST(Server, OnlyLoopbackIsServed) {
     EXPECT_EQ(
         server.status().message(),
         std::string(host) +
-            " can be reached from other machines, which needs an API key: "
-            "give one with --api-key, or use --host 127.0.0.1");
+            " can be reached from other machines, which needs an API key: set "
+            "INGLE_API_KEY or give --api-key-file, or use --host 127.0.0.1");
   }
   options.host = "no such host";
   EXPECT_EQ(
