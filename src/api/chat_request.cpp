@@ -267,13 +267,6 @@ Status refuse_missing_features(const JsonObject& body) {
   return {};
 }
 
-bool has_variable(const ChatRequest& request, std::string_view wanted) {
-  return std::any_of(
-      request.template_variables.begin(),
-      request.template_variables.end(),
-      [&](const auto& variable) { return variable.first == wanted; });
-}
-
 // Some templates ask how hard to think, others whether; what
 // chat_template_kwargs says stands over it.
 Status read_reasoning(const JsonObject& body, ChatRequest& request) {
@@ -283,7 +276,7 @@ Status read_reasoning(const JsonObject& body, ChatRequest& request) {
     return {};
   }
   const auto add = [&](std::string_view name, const Json& value) {
-    if (!has_variable(request, name)) {
+    if (request.find_variable(name) == nullptr) {
       request.template_variables.emplace_back(name, to_text(value));
     }
   };
@@ -297,13 +290,8 @@ Status read_reasoning(const JsonObject& body, ChatRequest& request) {
 // A model that does not think is sent astray by a high temperature.
 void cap_temperature(const JsonObject& body, ChatRequest& request) {
   constexpr float kCap = 0.7f;
-  const bool thinks = std::none_of(
-      request.template_variables.begin(),
-      request.template_variables.end(),
-      [](const auto& variable) {
-        return variable.first == "enable_thinking" &&
-            variable.second == "false";
-      });
+  const std::string* const thinking = request.find_variable("enable_thinking");
+  const bool thinks = thinking == nullptr || *thinking != "false";
   if (!thinks && body.find("temperature") == nullptr) {
     float& temperature = request.options.sampling.temperature;
     temperature = std::min(temperature, kCap);
@@ -327,6 +315,14 @@ Result<std::optional<int>> read_logprobs(const JsonObject& body) {
 }
 
 } // namespace
+
+const std::string* ChatRequest::find_variable(std::string_view name) const {
+  const auto found = std::find_if(
+      template_variables.begin(),
+      template_variables.end(),
+      [&](const auto& variable) { return variable.first == name; });
+  return found == template_variables.end() ? nullptr : &found->second;
+}
 
 Result<ChatRequest> parse_chat_request(
     std::string_view body,

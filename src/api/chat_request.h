@@ -22,6 +22,9 @@ struct ChatRequest {
   std::string tools; // a JSON array; empty: none
   // chat_template_kwargs: name, JSON value.
   std::vector<std::pair<std::string, std::string>> template_variables;
+
+  // The JSON value of a template variable, or null.
+  const std::string* find_variable(std::string_view name) const;
 };
 
 // Errors: kInvalidRequest, naming the place. A tool_choice that asks for a call

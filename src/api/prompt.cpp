@@ -23,22 +23,13 @@ bool is_own_variable(std::string_view name) {
       kOwnVariables.end();
 }
 
-bool has_variable(const ChatRequest& request, std::string_view wanted) {
-  for (const auto& [name, value] : request.template_variables) {
-    if (name == wanted) {
-      return true;
-    }
-  }
-  return false;
-}
-
 std::string template_context(
     const ChatRequest& request,
     const ServedModel& model) {
   std::string context = "{\"messages\":" + request.messages;
   // transformers passes these always: templates ask whether they are none.
   context += ",\"tools\":" + (request.tools.empty() ? "null" : request.tools);
-  if (!has_variable(request, "documents")) {
+  if (request.find_variable("documents") == nullptr) {
     context += ",\"documents\":null";
   }
   context += ",\"add_generation_prompt\":true";

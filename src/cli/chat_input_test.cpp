@@ -82,24 +82,24 @@ class ChatFilesTest : public testing::Test {
     add("/n/notes.txt", "Buy milk\n");
     add("/n/my list", "eggs");
     add("/n/notes.md", "# x");
-    add("/home/todo", "sleep");
+    add("/homes/todo", "sleep");
   }
   void add(const std::string& path, std::string_view text) {
     ASSERT_TRUE(fs_->create_directory(parent_path(path)).is_ok());
     ASSERT_TRUE(write_file(*fs_, path, as_bytes(text)).is_ok());
   }
   std::string insert(std::string_view message) {
-    auto text = insert_files(message, *fs_, "/home");
+    auto text = insert_files(message, *fs_, "/homes");
     EXPECT_TRUE(text.is_ok()) << text.status().message();
     return text.is_ok() ? *text : "";
   }
   std::string refusal(std::string_view message) {
-    const auto text = insert_files(message, *fs_, "/home");
+    const auto text = insert_files(message, *fs_, "/homes");
     EXPECT_EQ(text.status().code(), StatusCode::kInvalidRequest);
     return text.status().message();
   }
   std::string complete(std::string_view line) {
-    return complete_chat_line(line, *fs_, "/home", {"clear", "help", "hello"});
+    return complete_chat_line(line, *fs_, "/homes", {"clear", "help", "hello"});
   }
 
   std::unique_ptr<FileSystem> fs_ = make_memory_file_system();
@@ -154,7 +154,7 @@ TEST_F(ChatFilesTest, WhatIsNoTextFileIsRefused) {
 TEST_F(ChatFilesTest, PathIsCompletedAsFarAsThereIsOneWay) {
   EXPECT_EQ(complete("see @/n/no"), "tes.");
   EXPECT_EQ(complete("see @/n/notes.t"), "xt ");
-  EXPECT_EQ(complete("@/hom"), "e/");
+  EXPECT_EQ(complete("@/hom"), "es/");
   EXPECT_EQ(complete("@~/t"), "odo ");
   EXPECT_EQ(complete("@\"/n/my"), " list\" ");
   EXPECT_EQ(complete("@/n/my"), "");
