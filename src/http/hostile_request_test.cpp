@@ -1,7 +1,5 @@
 // Requests that are whole, and not meant well: each is answered once, and the
 // next client is served.
-#include "api/testing/fake_served_model.h"
-#include "http/testing/held_template.h"
 #include "http/testing/server_fixture.h"
 
 namespace ingle {
@@ -169,16 +167,9 @@ TEST_F(HostileRequest, BodiesOfAllClientsAreLimitedTogether) {
 
 TEST_F(HostileRequest, SlowTemplatesHoldUpNobodyElse) {
   start();
-  const auto held = std::make_shared<HeldTemplate>();
-  ServedModel model = make_fake_model();
-  model.chat_template = held;
-  generator_.set_model(std::make_shared<ServedModel>(model));
+  const auto held = hold_templates();
   // More than there are I/O threads, and workers.
-  std::vector<std::unique_ptr<TestClient>> clients;
-  for (int i = 0; i < 6; ++i) {
-    clients.push_back(std::make_unique<TestClient>(port()));
-    clients.back()->send(post("/v1/chat/completions", chat_body()));
-  }
+  const auto clients = send_chats(6);
   EXPECT_EQ(ask(get("/health")).status, 200);
   EXPECT_EQ(ask(get("/v1/models")).status, 200);
   held->release();

@@ -1,6 +1,4 @@
 // stop(), at awkward moments.
-#include "api/testing/fake_served_model.h"
-#include "http/testing/held_template.h"
 #include "http/testing/server_fixture.h"
 
 namespace ingle {
@@ -108,15 +106,8 @@ TEST_F(Shutdown, NothingIsListeningAfterwards) {
 TEST_F(Shutdown, WhileRequestsAreRendered) {
   options_.limits.stop_timeout = milliseconds(50);
   start();
-  const auto held = std::make_shared<HeldTemplate>();
-  ServedModel model = make_fake_model();
-  model.chat_template = held;
-  generator_.set_model(std::make_shared<ServedModel>(model));
-  std::vector<std::unique_ptr<TestClient>> clients;
-  for (int i = 0; i < 6; ++i) {
-    clients.push_back(std::make_unique<TestClient>(port()));
-    clients.back()->send(post("/v1/chat/completions", chat_body()));
-  }
+  const auto held = hold_templates();
+  const auto clients = send_chats(6);
   held->wait_for(2);
   std::thread stopping([&] { server_->stop(); });
   std::this_thread::sleep_for(milliseconds(100)); // past the timeout

@@ -3,12 +3,16 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "api/testing/fake_served_model.h"
 #include "base/log.h"
 #include "http/server.h"
 #include "http/testing/fake_generator.h"
+#include "http/testing/held_template.h"
 #include "http/testing/test_client.h"
 
 namespace ingle {
@@ -42,6 +46,24 @@ class ServerFixture : public testing::Test {
 
   TestResponse ask(std::string_view request) {
     return exchange(port(), request);
+  }
+
+  // From now on chats wait to be rendered until it is told to.
+  std::shared_ptr<HeldTemplate> hold_templates() {
+    auto held = std::make_shared<HeldTemplate>();
+    auto model = std::make_shared<ServedModel>(make_fake_model());
+    model->chat_template = held;
+    generator_.set_model(std::move(model));
+    return held;
+  }
+  // Clients that have each asked for a chat.
+  std::vector<std::unique_ptr<TestClient>> send_chats(size_t count) {
+    std::vector<std::unique_ptr<TestClient>> clients;
+    while (clients.size() < count) {
+      clients.push_back(std::make_unique<TestClient>(port()));
+      clients.back()->send(post("/v1/chat/completions", chat_body()));
+    }
+    return clients;
   }
 
   // What every test of a hostile client ends with.
