@@ -18,8 +18,9 @@ constexpr int kCompletionMaxTokens = 512;
 constexpr std::array<std::string_view, 5> kOwnVariables =
     {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token"};
 
-bool is_own_variable(std::string_view name) {
-  return std::find(kOwnVariables.begin(), kOwnVariables.end(), name) !=
+bool is_own_variable(const std::string& name, const ServedModel& model) {
+  return model.other_special_tokens.contains(name) ||
+      std::find(kOwnVariables.begin(), kOwnVariables.end(), name) !=
       kOwnVariables.end();
 }
 
@@ -35,8 +36,11 @@ std::string template_context(
   context += ",\"add_generation_prompt\":true";
   context += ",\"bos_token\":" + to_text(Json(model.bos_token));
   context += ",\"eos_token\":" + to_text(Json(model.eos_token));
+  for (const auto& [name, text] : model.other_special_tokens) {
+    context += ",\"" + name + "\":" + to_text(Json(text));
+  }
   for (const auto& [name, value] : request.template_variables) {
-    if (!is_own_variable(name)) {
+    if (!is_own_variable(name, model)) {
       context += "," + to_text(Json(name)) + ":" + value;
     }
   }

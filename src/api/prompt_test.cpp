@@ -1,5 +1,6 @@
 #include "api/prompt.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "api/testing/fake_served_model.h"
@@ -90,6 +91,18 @@ TEST(Prompt, TemplateGetsItsVariables) {
       R"("documents":null,)"
       R"("add_generation_prompt":true,)"
       R"("bos_token":"<s>","eos_token":"</s>","enable_thinking":false})");
+}
+
+TEST(Prompt, TemplateSeesTheModelsOtherSpecialTokensAndNotAClients) {
+  ServedModel model = make_fake_model();
+  model.other_special_tokens = {{"pad_token", "<pad>"}};
+  ASSERT_TRUE(
+      chat(model, R"(,"chat_template_kwargs":{"pad_token":"x"})").is_ok());
+  const auto& seen =
+      dynamic_cast<const FakeChatTemplate&>(*model.chat_template);
+  EXPECT_THAT(
+      seen.context(),
+      testing::HasSubstr(R"("eos_token":"</s>","pad_token":"<pad>"})"));
 }
 
 TEST(Prompt, FailureOfTheTemplateIsTheClients) {

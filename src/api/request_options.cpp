@@ -12,7 +12,6 @@ namespace {
 
 constexpr float kDefaultTemperature = 0.7f;
 // As llama.cpp has it; at 0 XTC would leave the least likely token alone.
-constexpr float kDefaultXtcThreshold = 0.1f;
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 
 Status refuse_missing_features(const JsonObject& body) {
@@ -247,7 +246,6 @@ SamplingParams default_sampling(const GenerationDefaults& defaults) {
   params.top_p = defaults.top_p.value_or(params.top_p);
   params.min_p = defaults.min_p.value_or(params.min_p);
   params.top_k = defaults.top_k.value_or(params.top_k);
-  params.xtc_threshold = kDefaultXtcThreshold;
   params.repetition_penalty = defaults.repetition_penalty.value_or(1);
   return params;
 }

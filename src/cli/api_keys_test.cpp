@@ -39,8 +39,16 @@ TEST_F(ApiKeysTest, KeyThatAHeaderCantCarryIsRefusedAndNotShown) {
   for (const std::string key : {"", "a b", "caf\xc3\xa9", "a\nb"}) {
     const Status status = read_api_keys(*fs_, {key}, "").status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidRequest);
+    EXPECT_THAT(status.message(), testing::HasSubstr("--api-key"));
     EXPECT_THAT(status.message(), testing::Not(testing::HasSubstr("caf")));
   }
+}
+
+TEST_F(ApiKeysTest, KeyOfAFileThatIsRefusedIsNamedByItsLine) {
+  write("one\n\ntwo words\n");
+  const Status status = read_api_keys(*fs_, {}, "/keys").status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidRequest);
+  EXPECT_THAT(status.message(), testing::StartsWith("/keys, line 3: "));
 }
 
 } // namespace

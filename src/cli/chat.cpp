@@ -9,6 +9,7 @@
 
 #include "api/prompt.h"
 #include "base/utf8.h"
+#include "cli/chat_history.h"
 #include "cli/chat_input.h"
 #include "cli/collecting_sink.h"
 #include "cli/commands.h"
@@ -115,7 +116,7 @@ class Chat {
         flags_(flags),
         engine_(engine),
         model_(std::move(model)),
-        history_path_(join_path(env.home, "chat_history")) {
+        history_(env.fs, join_path(env.home, "chat_history")) {
     conversation_.set_system(flags.system);
   }
 
@@ -132,13 +133,14 @@ class Chat {
   void obey(const ChatInput& input);
   void report_failure(const Status& status) const;
   void describe(const GenerationEnd& end) const;
-  void keep_history(LineEditor& editor);
+  void recall_history(LineEditor& editor);
+  void remember(const std::string& typed, LineEditor& editor);
 
   const Environment& env_;
   const ChatFlags& flags_;
   Engine& engine_;
   const std::shared_ptr<const ServedModel> model_;
-  const std::string history_path_;
+  ChatHistory history_;
   Conversation conversation_;
   bool is_over_ = false;
   bool keeps_history_ = true;
@@ -218,7 +220,7 @@ int Chat::talk() {
     return complete_chat_line(
         line, env_.fs, user_home_folder(), command_names());
   });
-  editor.load_history(history_path_);
+  recall_history(editor);
   note(
       safe_for_terminal(model_->name) +
       "; /help says what you can do here, Ctrl-D ends");
@@ -227,7 +229,6 @@ int Chat::talk() {
     if (!input) {
       break;
     }
-    keep_history(editor);
     switch (input->kind) {
       case ChatInput::Kind::kNothing:
         break;
@@ -259,7 +260,7 @@ std::optional<ChatInput> Chat::read_input(LineEditor& editor) {
         break;
       case TypedLine::Kind::kText:
         if (reader.add(line.text)) {
-          editor.remember(reader.typed());
+          remember(reader.typed(), editor);
           return reader.take();
         }
         break;
@@ -267,11 +268,24 @@ std::optional<ChatInput> Chat::read_input(LineEditor& editor) {
   }
 }
 
-void Chat::keep_history(LineEditor& editor) {
+void Chat::recall_history(LineEditor& editor) {
+  const auto inputs = history_.load();
+  if (!inputs.is_ok()) {
+    note("no history: " + inputs.status().message());
+    keeps_history_ = false;
+    return;
+  }
+  for (const std::string& input : *inputs) {
+    editor.remember(input);
+  }
+}
+
+void Chat::remember(const std::string& typed, LineEditor& editor) {
+  editor.remember(typed);
   if (!keeps_history_) {
     return;
   }
-  const Status kept = editor.save_history(env_.fs, history_path_);
+  const Status kept = history_.add(typed);
   if (!kept.is_ok()) {
     note("what you type is not kept for the next time: " + kept.message());
     keeps_history_ = false; // said once
@@ -364,6 +378,10 @@ void Chat::describe(const GenerationEnd& end) const {
 }
 
 Result<int> chat(const Environment& env, const ChatFlags& flags) {
+  if (!is_utf8(flags.system)) {
+    return Status::invalid_request(
+        "--system is not UTF-8 text: use a terminal with a UTF-8 locale");
+  }
   ProgressBar loading("loading", env.clock);
   INGLE_ASSIGN_OR_RETURN(
       auto options, engine_options(env, flags.model, loading));

@@ -1,11 +1,13 @@
 #include "cli/line_editor.h"
 
+#include <cerrno>
 #include <clocale>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <cwchar>
+#include <iterator>
 
 #include <histedit.h>
 #include <langinfo.h>
@@ -14,12 +16,47 @@
 namespace ingle {
 namespace {
 
-// Larger pastes are not kept: the history is read whole at each start.
-constexpr size_t kMaxHistoryEntry = size_t{64} << 10;
+constexpr int kMaxHistory = 1000;
 
-constexpr const char* kPasteOn = "\033[?2004h";
-constexpr const char* kPasteOff = "\033[?2004l";
+constexpr std::string_view kPasteOn = "\033[?2004h";
+constexpr std::string_view kPasteOff = "\033[?2004l";
 constexpr std::wstring_view kPasteEnd = L"\033[201~";
+constexpr wchar_t kInterruptKey = 3; // Ctrl-C
+// A longer text is for a file and @path; the line is drawn whole at each key.
+constexpr size_t kMaxPaste = size_t{1} << 20; // characters
+
+// Signals that end or stop the program while a line is edited.
+constexpr int kSignals[] = {SIGHUP, SIGQUIT, SIGTERM, SIGTSTP};
+
+// Whether the terminal marks what is pasted now. For the signals' handler too.
+volatile std::sig_atomic_t marks_pastes = 0;
+
+void mark_pastes(bool on) {
+  const std::string_view text = on ? kPasteOn : kPasteOff;
+  marks_pastes = on ? 1 : 0;
+  static_cast<void>(::write(STDERR_FILENO, text.data(), text.size()));
+}
+
+// Does what the signal does by itself, without marked pastes. libedit, which
+// has put the terminal right before, calls it.
+void on_signal(int number) {
+  const int error = errno;
+  const bool were_marked = marks_pastes != 0;
+  if (were_marked) {
+    mark_pastes(false);
+  }
+  struct sigaction ours{};
+  struct sigaction by_default{};
+  by_default.sa_handler = SIG_DFL;
+  ::sigaction(number, &by_default, &ours);
+  ::raise(number);
+  // Stopped, and going on.
+  ::sigaction(number, &ours, nullptr);
+  if (were_marked) {
+    mark_pastes(true);
+  }
+  errno = error;
+}
 
 // libedit reads characters as the locale has them; ours are always UTF-8.
 void use_utf8() {
@@ -44,6 +81,12 @@ LineEditor::LineEditor(CompleteLine complete) : complete_(std::move(complete)) {
   use_utf8();
   const char* terminal = std::getenv("TERM");
   can_paste_ = terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
+  struct sigaction action{};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_NODEFER; // the handler raises its signal again
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    ::sigaction(kSignals[i], &action, &earlier_actions_[i]);
+  }
 
   HistEvent event;
   history_ = ::history_init();
@@ -63,6 +106,9 @@ LineEditor::LineEditor(CompleteLine complete) : complete_(std::move(complete)) {
 LineEditor::~LineEditor() {
   ::el_end(edit_);
   ::history_end(history_);
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    ::sigaction(kSignals[i], &earlier_actions_[i], nullptr);
+  }
 }
 
 void LineEditor::bind_keys() {
@@ -87,12 +133,16 @@ void LineEditor::bind_keys() {
 TypedLine LineEditor::read(const std::string& prompt) {
   prompt_ = prompt;
   interrupted_ = false;
-  std::fputs(can_paste_ ? kPasteOn : "", stderr);
+  if (can_paste_) {
+    mark_pastes(true);
+  }
   // Before the prompt is there, so that all that is typed at it is ours.
   el_set(edit_, EL_PREP_TERM, 1);
   int length = 0;
   const char* line = ::el_gets(edit_, &length);
-  std::fputs(can_paste_ ? kPasteOff : "", stderr);
+  if (can_paste_) {
+    mark_pastes(false);
+  }
   if (interrupted_) {
     std::fputs("^C\n", stderr);
     const LineInfo* info = ::el_line(edit_);
@@ -111,26 +161,10 @@ TypedLine LineEditor::read(const std::string& prompt) {
 }
 
 void LineEditor::remember(const std::string& text) {
-  if (!text.empty() && text.size() <= kMaxHistoryEntry) {
+  if (!text.empty()) {
     HistEvent event;
     ::history(history_, &event, H_ENTER, text.c_str());
   }
-}
-
-void LineEditor::load_history(const std::string& path) {
-  HistEvent event;
-  ::history(history_, &event, H_LOAD, path.c_str());
-}
-
-Status LineEditor::save_history(FileSystem& fs, const std::string& path) const {
-  INGLE_RETURN_IF_ERROR(fs.create_directory(parent_path(path)));
-  const std::string part = path + "." + std::to_string(getpid());
-  HistEvent event;
-  if (::history(history_, &event, H_SAVE, part.c_str()) < 0) {
-    static_cast<void>(fs.remove(part)); // the first failure is the one to tell
-    return Status::io(path + ": can't be written");
-  }
-  return fs.rename(part, path);
 }
 
 LineEditor& LineEditor::of(editline* edit) {
@@ -144,10 +178,14 @@ char* LineEditor::prompt_of(editline* edit) {
 }
 
 unsigned char LineEditor::on_interrupt(editline* edit, int /*key*/) {
-  const LineInfo* info = ::el_line(edit);
-  ::el_cursor(edit, static_cast<int>(info->lastchar - info->cursor));
-  el_set(edit, EL_REFRESH);
-  of(edit).interrupted_ = true;
+  return of(edit).give_up();
+}
+
+unsigned char LineEditor::give_up() {
+  const LineInfo* info = ::el_line(edit_);
+  ::el_cursor(edit_, static_cast<int>(info->lastchar - info->cursor));
+  el_set(edit_, EL_REFRESH);
+  interrupted_ = true;
   return CC_EOF;
 }
 
@@ -159,11 +197,27 @@ unsigned char LineEditor::on_suspend(editline* /*edit*/, int /*key*/) {
 unsigned char LineEditor::on_paste(editline* edit, int /*key*/) {
   std::wstring text;
   wchar_t c = 0;
+  bool is_too_long = false;
   while (!text.ends_with(kPasteEnd)) {
     if (::el_wgetc(edit, &c) != 1) {
       return CC_EOF;
     }
+    // Whoever waits for the end of a paste that doesn't come gets out by it.
+    if (c == kInterruptKey) {
+      return of(edit).give_up();
+    }
     text += c == L'\r' ? L'\n' : c;
+    if (text.size() > kMaxPaste) {
+      is_too_long = true;
+      text.erase(0, text.size() - kPasteEnd.size());
+    }
+  }
+  if (is_too_long) {
+    std::fprintf(
+        stderr,
+        "\na paste over %zu characters is left out: save it, and say @FILE\n",
+        kMaxPaste);
+    return CC_REDISPLAY;
   }
   text.resize(text.size() - kPasteEnd.size());
   std::erase_if(text, [](wchar_t each) { return !can_stand_in_line(each); });

@@ -1,12 +1,11 @@
 // Reads lines from a terminal, with editing, a history and completion.
 #pragma once
 
+#include <array>
+#include <csignal>
 #include <functional>
 #include <string>
 #include <string_view>
-
-#include "base/file_system.h"
-#include "base/status.h"
 
 // libedit's own.
 struct editline;
@@ -39,14 +38,8 @@ class LineEditor {
 
   TypedLine read(const std::string& prompt);
 
-  // Puts an input into the history, which keeps the last kMaxHistory.
+  // Puts an input into the history that the arrow keys go through.
   void remember(const std::string& text);
-  static constexpr int kMaxHistory = 1000;
-
-  // No file is an empty history.
-  void load_history(const std::string& path);
-  // Replaces the file at once; mode 0600. Errors: kIo and others of `fs`.
-  Status save_history(FileSystem& fs, const std::string& path) const;
 
  private:
   static LineEditor& of(editline* edit);
@@ -55,12 +48,14 @@ class LineEditor {
   static unsigned char on_suspend(editline* edit, int key);
   static unsigned char on_paste(editline* edit, int key);
   static unsigned char on_complete(editline* edit, int key);
+  unsigned char give_up();
   void bind_keys();
 
   CompleteLine complete_;
   std::string prompt_;
   bool interrupted_ = false;
   bool can_paste_ = false; // the terminal knows bracketed paste
+  std::array<struct sigaction, 4> earlier_actions_{};
   struct history* history_ = nullptr;
   struct editline* edit_ = nullptr;
 };

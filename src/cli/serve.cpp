@@ -1,4 +1,5 @@
 #include <array>
+#include <cstdlib>
 
 #include <CLI/CLI.hpp>
 #include <mlx/memory.h>
@@ -60,9 +61,21 @@ std::string url_of(const std::string& host, uint16_t port) {
       std::to_string(port);
 }
 
-std::string example_request(const std::string& url, bool needs_key) {
+// How a client's shell spells the key; empty: none is needed. One that came as
+// a flag or in a file is not shown.
+std::string spell_key(const std::vector<std::string>& keys) {
+  if (keys.empty()) {
+    return {};
+  }
+  const char* const variable = std::getenv(kApiKeyVariable);
+  return variable != nullptr && keys.front() == variable
+      ? std::string("$") + kApiKeyVariable
+      : "YOUR-KEY";
+}
+
+std::string example_request(const std::string& url, const std::string& key) {
   return "curl " + url + "/v1/chat/completions " +
-      (needs_key ? "-H \"Authorization: Bearer $INGLE_API_KEY\" " : "") +
+      (key.empty() ? "" : "-H \"Authorization: Bearer " + key + "\" ") +
       "-d '{\"messages\": [{\"role\": \"user\", "
       "\"content\": \"What is the capital of France?\"}]}'";
 }
@@ -78,7 +91,7 @@ void print_ready(
     const ServedModel& model,
     const std::string& url,
     double seconds,
-    bool needs_key) {
+    const std::string& key) {
   std::array<char, 32> took{};
   std::snprintf(took.data(), took.size(), "ready after %.1f s", seconds);
   print_line(took.data());
@@ -92,14 +105,14 @@ void print_ready(
       " for the weights, of " +
       human_bytes(static_cast<double>(machine_memory())) +
       " that this machine has");
-  print_line("  try      " + example_request(url, needs_key));
+  print_line("  try      " + example_request(url, key));
 }
 
 Status serve(const Environment& env, const ServeFlags& flags) {
   const auto start = env.clock.now();
   INGLE_ASSIGN_OR_RETURN(
       auto api_keys, read_api_keys(env.fs, flags.api_keys, flags.api_key_file));
-  const bool needs_key = !api_keys.empty();
+  const std::string key = spell_key(api_keys);
   ProgressBar loading("loading", env.clock);
   INGLE_ASSIGN_OR_RETURN(
       auto options, engine_options(env, flags.model, loading));
@@ -127,8 +140,7 @@ Status serve(const Environment& env, const ServeFlags& flags) {
   loading.finish();
   if (!stop.is_raised()) {
     INGLE_RETURN_IF_ERROR(loaded);
-    print_ready(
-        *engine.model(), url, seconds_since(env.clock, start), needs_key);
+    print_ready(*engine.model(), url, seconds_since(env.clock, start), key);
     stop.wait();
   }
   log_info("stopping");

@@ -39,6 +39,10 @@ Result<Json> read_object(FileSystem& fs, const std::string& path) {
 }
 
 // A token is a string, or an object with its "content".
+// Besides bos and eos; as Hugging Face's tokenizers call them.
+constexpr const char* kOtherSpecialTokens[] = {
+    "cls_token", "mask_token", "pad_token", "sep_token", "unk_token"};
+
 std::string token_text(const Json& config, const char* key) {
   const auto it = config.find(key);
   if (it == config.end()) {
@@ -175,6 +179,11 @@ Result<std::shared_ptr<const ServedModel>> load_served_model(
       read_object(fs, join_path(folder, "tokenizer_config.json")));
   model->bos_token = token_text(tokenizer_config, "bos_token");
   model->eos_token = token_text(tokenizer_config, "eos_token");
+  for (const char* name : kOtherSpecialTokens) {
+    if (std::string text = token_text(tokenizer_config, name); !text.empty()) {
+      model->other_special_tokens.emplace(name, std::move(text));
+    }
+  }
   if (model->tokenizer && !model->eos_token.empty()) {
     if (const auto id = model->tokenizer->token_to_id(model->eos_token)) {
       model->eos.push_back(*id);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,9 @@ struct ServedModel {
   std::shared_ptr<const ChatTemplate> chat_template; // null: no chat
   std::string bos_token; // as tokenizer_config.json spells them; or empty
   std::string eos_token;
+  // "pad_token" and the like, as far as tokenizer_config.json has them, and
+  // their texts: templates may ask for them.
+  std::map<std::string, std::string> other_special_tokens;
 };
 
 } // namespace ingle

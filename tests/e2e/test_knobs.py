@@ -37,6 +37,67 @@ def post(server, path, body):
         return json.load(response)
 
 
+def refusal(server, path, body):
+    """The error that answers 400."""
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        post(server, path, body)
+    assert raised.value.code == 400
+    return json.load(raised.value)["error"]
+
+
+def test_completions_shape_and_default_512(client):
+    answer = complete(client, extra_body={"ignore_eos": True})
+    assert answer.object == "text_completion"
+    assert answer.id.startswith("cmpl-")
+    assert len(answer.choices) == 1
+    assert answer.choices[0].index == 0
+    assert answer.choices[0].logprobs is None
+    assert answer.choices[0].finish_reason == "length"
+    assert answer.usage.completion_tokens == 512
+    assert answer.usage.total_tokens == 512 + answer.usage.prompt_tokens
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "where"),
+    [
+        ("/v1/completions", {"prompt": "x", "logprobs": 21}, "logprobs"),
+        ("/v1/completions", {"prompt": "x", "logprobs": True}, "logprobs"),
+        ("/v1/chat/completions", {"logprobs": 1}, "logprobs"),
+        (
+            "/v1/chat/completions",
+            {"logprobs": False, "top_logprobs": 2},
+            "logprobs",
+        ),
+        (
+            "/v1/chat/completions",
+            {"logprobs": True, "top_logprobs": 21},
+            "top_logprobs",
+        ),
+    ],
+)
+def test_logprobs_validation_400(server, path, body, where):
+    error = refusal(server, path, {"messages": FRANCE} | body)
+    assert error["param"] == where
+    assert error["message"].startswith(where + ": ")
+
+
+@pytest.mark.parametrize(
+    ("bias", "where"),
+    [
+        ([], "logit_bias"),
+        ({"the": 1}, "logit_bias"),
+        ({"42": "x"}, "logit_bias.42"),
+        ({"42": 101}, "logit_bias.42"),
+        ({"49152": 1}, "logit_bias.49152"),
+    ],
+)
+def test_logit_bias_bad_400(server, bias, where):
+    body = {"messages": FRANCE, "logit_bias": bias}
+    error = refusal(server, "/v1/chat/completions", body)
+    assert error["param"] == where
+    assert error["message"].startswith(where + ": ")
+
+
 def test_logprobs_blocks(client):
     answer = chat(client, logprobs=True, top_logprobs=20)
     tokens = answer.choices[0].logprobs.content

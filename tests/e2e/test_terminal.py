@@ -12,6 +12,7 @@ import stat
 import struct
 import subprocess
 import termios
+import threading
 import time
 
 import pytest
@@ -29,6 +30,8 @@ INTERRUPT = "\x03"
 END = "\x04"
 UP = "\x1b[A"
 PASTE = "\x1b[200~{}\x1b[201~"
+PASTES_MARKED = b"\x1b[?2004h"
+PASTES_UNMARKED = b"\x1b[?2004l"
 
 
 class Chat:
@@ -75,6 +78,17 @@ class Chat:
             assert data, f"it ended before {pattern!r}: {self.shown!r}"
             self.raw += data
         return self.shown
+
+    def read_to_end(self):
+        deadline = time.monotonic() + ingle_process.STOP_SECONDS
+        while select.select([self.fd], [], [], deadline - time.monotonic())[0]:
+            try:
+                data = os.read(self.fd, 65536)
+            except OSError:
+                data = b""
+            if not data:
+                return
+            self.raw += data
 
     def ask(self, text):
         """Types a line; what was shown until the next prompt."""
@@ -246,6 +260,66 @@ def test_history_is_kept_for_the_next_chat_and_private(start_chat, tmp_path):
     second.wait_for(r"/system grün \\ über")
 
 
+def test_chats_side_by_side_keep_one_history(start_chat, tmp_path):
+    first = start_chat("--max-tokens", "4")
+    second = start_chat("--max-tokens", "4")
+    first.ask("/system one")
+    second.ask("/system two")
+    first.ask("/system three")
+    for chat in (first, second):
+        chat.type(END)
+        assert chat.exit_code() == 0
+    kept = (tmp_path / "home" / "chat_history").read_text().splitlines()
+    assert kept == ['"/system one"', '"/system two"', '"/system three"']
+
+
+def test_history_that_cant_be_kept_is_said_once(start_chat, tmp_path):
+    (tmp_path / "home" / "chat_history").mkdir(parents=True)
+    chat = start_chat("--max-tokens", "4")
+    assert "history" in chat.shown
+    for _ in range(2):
+        assert "history" not in chat.ask("/system x")
+
+
+def test_paste_whose_end_is_lost_is_given_up_by_ctrl_c(start_chat):
+    chat = start_chat("--max-tokens", "4")
+    chat.type("\x1b[200~one\rtwo")
+    chat.type(INTERRUPT)
+    chat.wait_for(PROMPT)
+    assert re.search(STATUS, chat.ask("Hello"))
+
+
+def test_paste_that_is_too_long_is_left_out(start_chat):
+    chat = start_chat("--max-tokens", "4")
+    sender = threading.Thread(target=chat.type, args=(PASTE.format("a" * 1100000),))
+    sender.start()
+    shown = chat.wait_for("is left out.*\n> $")
+    sender.join()
+    assert "@FILE" in shown
+    assert re.search(STATUS, chat.ask("Hello"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_terminal_marks_no_pastes_after_a_signal_ends_a_chat(start_chat, number):
+    chat = start_chat("--max-tokens", "4")
+    assert PASTES_MARKED in chat.raw
+    chat.raw = b""
+    chat.process.send_signal(number)
+    chat.read_to_end()
+    assert PASTES_UNMARKED in chat.raw
+    assert PASTES_MARKED not in chat.raw
+    assert chat.process.wait(ingle_process.STOP_SECONDS) == -number
+
+
+def test_terminal_marks_no_pastes_while_a_chat_is_suspended(start_chat):
+    chat = start_chat("--max-tokens", "4")
+    chat.type("\x1ax")  # stops nothing here: no shell could wake it
+    chat.wait_for("x")
+    off = chat.raw.index(PASTES_UNMARKED)
+    assert chat.raw.rindex(PASTES_MARKED) > off
+    assert re.search(STATUS, chat.ask(" Hello"))
+
+
 def test_conversation_that_is_too_long_says_what_to_do(start_chat, tmp_path):
     (tmp_path / "long.txt").write_text("word " * 20000)
     chat = start_chat("--max-tokens", "4", cwd=tmp_path)
@@ -364,7 +438,7 @@ def test_first_start_of_serve_says_what_one_needs(start_server):
     assert "SmolLM2-135M-Instruct" in log
     assert re.search(r"memory +[\d.]+ [MG]B .* [\d.]+ [GT]B", log)
     assert f"curl {server.url}/v1/chat/completions" in log
-    assert "Authorization: Bearer $INGLE_API_KEY" in log
+    assert "Authorization: Bearer YOUR-KEY" in log
     assert "secret-of-the-test" not in log
 
 

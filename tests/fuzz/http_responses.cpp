@@ -99,7 +99,7 @@ void take_chunks(std::string_view& bytes, HttpResponse& response) {
 void take_body(
     std::string_view& bytes,
     const Fields& fields,
-    bool may_be_head,
+    size_t& heads,
     HttpResponse& response) {
   const auto length = fields.find("content-length");
   const auto coding = fields.find("transfer-encoding");
@@ -121,8 +121,10 @@ void take_body(
   }
   const size_t size = to_number(length->second, 10);
   // No body of ours begins like a response.
-  if (may_be_head && (bytes.empty() || bytes.starts_with(kVersion))) {
+  if (heads > 0 && (bytes.empty() || bytes.starts_with(kVersion))) {
+    --heads;
     response.is_whole = true;
+    response.is_to_head = true;
     return;
   }
   response.body = take(bytes, size);
@@ -131,9 +133,7 @@ void take_body(
 
 } // namespace
 
-std::vector<HttpResponse> read_responses(
-    std::string_view bytes,
-    bool may_be_head) {
+std::vector<HttpResponse> read_responses(std::string_view bytes, size_t heads) {
   std::vector<HttpResponse> responses;
   while (!bytes.empty()) {
     auto line = take_line(bytes);
@@ -153,7 +153,7 @@ std::vector<HttpResponse> read_responses(
     check(fields.contains("content-type"), "a response has a type");
     check(fields.contains("x-request-id"), "a response has its request's id");
     response.content_type = fields.at("content-type");
-    take_body(bytes, fields, may_be_head, response);
+    take_body(bytes, fields, heads, response);
     check(response.is_whole || bytes.empty(), "a body is whole");
     responses.push_back(std::move(response));
   }

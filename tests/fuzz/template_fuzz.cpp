@@ -1,7 +1,8 @@
 // A chat template, and the variables it is rendered with.
 //
 // The template ends at the first zero byte; what follows is the JSON of the
-// variables. Without it they are those of a conversation with a tool.
+// variables. Without it they are those of a conversation with a tool; with it a
+// template that is always the same is rendered with them too.
 //
 // chat_template.h names three things that a template can do without end. They
 // take a value that holds itself dozens of times over; inputs are kept short,
@@ -52,6 +53,36 @@ constexpr std::string_view kConversation = R"({
   "eos_token": "</s>"
 })";
 
+// What models' templates are made of.
+constexpr std::string_view kSoundTemplate = R"(
+{%- macro named(message) -%}{{ message.role | upper }}: {%- endmacro -%}
+{%- set seen = namespace(count=0) -%}
+{%- if tools %}{{ tools | tojson }}{{ tools | tojson(indent=2) }}{% endif -%}
+{%- for message in messages if message.role != 'system' -%}
+{%- set seen.count = seen.count + 1 -%}
+{{ named(message) }}{{ message['content'] | trim }}
+{%- if message.content is string and '</think>' in message.content -%}
+{{ message.content.split('</think>')[-1].lstrip('\n') }}
+{%- endif -%}
+{%- for call in message.tool_calls or [] -%}
+{{ call.function.name }}{% for key, value in call.function.arguments | items -%}
+{{ key }}={{ value if value is string else value | tojson }}
+{%- endfor -%}
+{%- endfor -%}
+{{ eos_token }}{%- endfor -%}
+{{ seen.count }}{{ strftime_now('%d %b %Y') }}
+{%- if add_generation_prompt %}{{ bos_token }}{% endif -%}
+)";
+
+// With a sound template no failure of the library is excused.
+void render_sound_template(std::string_view variables, const Clock& clock) {
+  static const auto compiled =
+      ChatTemplate::compile(kSoundTemplate, "sound.jinja", clock);
+  check(compiled.is_ok(), "a sound template compiles");
+  check_status(
+      (*compiled)->render(variables).status(), {StatusCode::kInvalidRequest});
+}
+
 } // namespace
 } // namespace ingle
 
@@ -65,14 +96,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const StoppedClock clock;
   const std::string_view input = input_text(data, size);
   const size_t end = input.find('\0');
+  const bool has_variables = end != std::string_view::npos;
+  const std::string_view variables =
+      has_variables ? input.substr(end + 1) : kConversation;
+  if (has_variables) {
+    render_sound_template(variables, clock);
+  }
   const auto compiled =
       ChatTemplate::compile(input.substr(0, end), "template.jinja", clock);
   check_status(compiled.status(), {StatusCode::kCorruption});
   if (!compiled.is_ok()) {
     return 0;
   }
-  const std::string_view variables =
-      end == std::string_view::npos ? kConversation : input.substr(end + 1);
   const auto prompt = (*compiled)->render(variables);
   check_status(
       prompt.status(), {StatusCode::kInvalidRequest, StatusCode::kCorruption});
