@@ -1,15 +1,11 @@
 """What a person meets: chat on a terminal, completions, the server's start."""
 
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import shutil
 import signal
 import stat
-import struct
 import subprocess
 import termios
 import threading
@@ -18,97 +14,16 @@ import time
 import pytest
 
 import ingle_process
+from chat_terminal import ANSWER_SECONDS, END, PROMPT, STATUS, Chat
 from ingle_process import BINARY, ENVIRONMENT
 
-ANSWER_SECONDS = 120
 QUESTION = "What is the capital of France?"
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\x07")
-STATUS = r"\[\d+ tokens, [\d.]+ per second\]"
-PROMPT = r"\n> $"
 ANSWERING = r"\n.*\w+ \w+ \w+"
 INTERRUPT = "\x03"
-END = "\x04"
 UP = "\x1b[A"
 PASTE = "\x1b[200~{}\x1b[201~"
 PASTES_MARKED = b"\x1b[?2004h"
 PASTES_UNMARKED = b"\x1b[?2004l"
-
-
-class Chat:
-    """`ingle chat` on a terminal of its own, seen from the person's side."""
-
-    def __init__(self, model, home, *arguments, cwd=None):
-        self.fd, terminal = pty.openpty()
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 40, 200, 0, 0))
-        self.process = subprocess.Popen(
-            [BINARY, "chat", "--model", model, "--temperature", "0", *arguments],
-            stdin=terminal,
-            stdout=terminal,
-            stderr=terminal,
-            cwd=cwd,
-            env=ENVIRONMENT | {"INGLE_HOME": str(home), "TERM": "xterm"},
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
-        os.close(terminal)
-        self.raw = b""  # what was shown since the last thing that was typed
-        self.wait_for(PROMPT, ingle_process.START_SECONDS)
-
-    def type(self, text):
-        self.raw = b""
-        os.write(self.fd, text.encode())
-
-    @property
-    def shown(self):
-        text = self.raw.decode(errors="replace")
-        return ESCAPES.sub("", text).replace("\r", "")
-
-    def wait_for(self, pattern, seconds=ANSWER_SECONDS):
-        """What was shown until the pattern was there."""
-        deadline = time.monotonic() + seconds
-        while not re.search(pattern, self.shown):
-            left = deadline - time.monotonic()
-            assert left > 0, f"no {pattern!r} in {self.shown!r}"
-            if not select.select([self.fd], [], [], left)[0]:
-                continue
-            try:
-                data = os.read(self.fd, 65536)
-            except OSError:  # EIO: it ended
-                data = b""
-            assert data, f"it ended before {pattern!r}: {self.shown!r}"
-            self.raw += data
-        return self.shown
-
-    def read_to_end(self):
-        deadline = time.monotonic() + ingle_process.STOP_SECONDS
-        while select.select([self.fd], [], [], deadline - time.monotonic())[0]:
-            try:
-                data = os.read(self.fd, 65536)
-            except OSError:
-                data = b""
-            if not data:
-                return
-            self.raw += data
-
-    def ask(self, text):
-        """Types a line; what was shown until the next prompt."""
-        self.type(text + "\r")
-        return self.wait_for(PROMPT)
-
-    def exit_code(self):
-        deadline = time.monotonic() + ingle_process.STOP_SECONDS
-        while self.process.poll() is None and time.monotonic() < deadline:
-            if select.select([self.fd], [], [], 0.1)[0]:
-                try:
-                    os.read(self.fd, 65536)
-                except OSError:
-                    pass
-        return self.process.poll()
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        os.close(self.fd)
 
 
 @pytest.fixture
@@ -116,7 +31,8 @@ def start_chat(model, tmp_path):
     chats = []
 
     def start(*arguments, **options):
-        chats.append(Chat(model, tmp_path / "home", *arguments, **options))
+        command = [BINARY, "chat", "--model", model, "--temperature", "0"]
+        chats.append(Chat([*command, *arguments], tmp_path / "home", **options))
         return chats[-1]
 
     yield start

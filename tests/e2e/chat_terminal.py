@@ -1,0 +1,107 @@
+"""`ingle chat` on a terminal, and a person's keys."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import ingle_process
+
+ANSWER_SECONDS = 120
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\x07")
+STATUS = r"\[\d+ tokens, [\d.]+ per second\]"
+PROMPT = r"\n> $"
+END = "\x04"
+
+
+class Chat:
+    """`ingle chat` on a terminal of its own, seen from the person's side.
+
+    `ignoring`: the signals that it finds ignored, as after a shell's trap ''.
+    """
+
+    def __init__(self, command, home, cwd=None, ignoring=()):
+        self.fd, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 40, 200, 0, 0))
+
+        def start():
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            for number in ignoring:
+                signal.signal(number, signal.SIG_IGN)
+
+        self.process = subprocess.Popen(
+            command,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            cwd=cwd,
+            env=ingle_process.ENVIRONMENT
+            | {"INGLE_HOME": str(home), "TERM": "xterm"},
+            start_new_session=True,
+            preexec_fn=start,
+        )
+        os.close(terminal)
+        self.raw = b""  # what was shown since the last thing that was typed
+        self.wait_for(PROMPT, ingle_process.START_SECONDS)
+
+    def type(self, text):
+        self.raw = b""
+        os.write(self.fd, text.encode())
+
+    @property
+    def shown(self):
+        text = self.raw.decode(errors="replace")
+        return ESCAPES.sub("", text).replace("\r", "")
+
+    def wait_for(self, pattern, seconds=ANSWER_SECONDS):
+        """What was shown until the pattern was there."""
+        deadline = time.monotonic() + seconds
+        while not re.search(pattern, self.shown):
+            left = deadline - time.monotonic()
+            assert left > 0, f"no {pattern!r} in {self.shown!r}"
+            if not select.select([self.fd], [], [], left)[0]:
+                continue
+            try:
+                data = os.read(self.fd, 65536)
+            except OSError:  # EIO: it ended
+                data = b""
+            assert data, f"it ended before {pattern!r}: {self.shown!r}"
+            self.raw += data
+        return self.shown
+
+    def read_to_end(self):
+        deadline = time.monotonic() + ingle_process.STOP_SECONDS
+        while select.select([self.fd], [], [], deadline - time.monotonic())[0]:
+            try:
+                data = os.read(self.fd, 65536)
+            except OSError:
+                data = b""
+            if not data:
+                return
+            self.raw += data
+
+    def ask(self, text):
+        """Types a line; what was shown until the next prompt."""
+        self.type(text + "\r")
+        return self.wait_for(PROMPT)
+
+    def exit_code(self):
+        deadline = time.monotonic() + ingle_process.STOP_SECONDS
+        while self.process.poll() is None and time.monotonic() < deadline:
+            if select.select([self.fd], [], [], 0.1)[0]:
+                try:
+                    os.read(self.fd, 65536)
+                except OSError:
+                    pass
+        return self.process.poll()
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.fd)
