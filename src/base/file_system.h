@@ -42,6 +42,14 @@ class WritableFile {
   virtual Status close() = 0;
 };
 
+// Holds what FileSystem::lock() locked until it is destroyed.
+//
+// Threads: any, one at a time. Its file system outlives it.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
 // The largest tokenizer.json known is under 40 MB.
 inline constexpr uint64_t kMaxReadBytes = uint64_t{256} << 20;
 
@@ -84,6 +92,16 @@ class FileSystem {
   // Makes renames in the folder durable. Errors: kNotFound, kIo.
   virtual Status sync_directory(const std::string& path) = 0;
   virtual Result<SpaceInfo> space(const std::string& path) = 0;
+  // Waits until nobody holds a lock on the path, in this process or another,
+  // and holds it. For work of milliseconds: who waits can't be interrupted, and
+  // one thread that asks twice waits for ever. It binds those that ask for it;
+  // read(), create() and the rest don't. The file is made, empty and with mode
+  // 0600, where it isn't there; its content stays as it is, and who removes or
+  // replaces it lets others in.
+  // Errors: kNotFound (no such folder), kNoSpace, kIo (also: a folder, or a
+  //         file system without locks).
+  // Crash:  a process that ends holds no lock any more; the file stays.
+  virtual Result<std::unique_ptr<FileLock>> lock(const std::string& path) = 0;
 
   bool exists(const std::string& path) {
     return stat(path).is_ok();

@@ -109,4 +109,10 @@ Result<SpaceInfo> FaultyFileSystem::space(const std::string& path) {
   return inner_.space(path);
 }
 
+Result<std::unique_ptr<FileLock>> FaultyFileSystem::lock(
+    const std::string& path) {
+  INGLE_RETURN_IF_ERROR(state_->enter(path));
+  return inner_.lock(path);
+}
+
 } // namespace ingle

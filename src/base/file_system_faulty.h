@@ -33,6 +33,7 @@ class FaultyFileSystem final : public FileSystem {
   Result<FileInfo> stat(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
   Result<SpaceInfo> space(const std::string& path) override;
+  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override;
 
   struct State {
     uint64_t calls = 0;

@@ -1,5 +1,6 @@
 #include "base/file_system.h"
 
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <set>
@@ -41,6 +42,43 @@ class MemoryWritableFile final : public WritableFile {
   std::mutex& mutex_; // the file system's, which outlives its files
 };
 
+// The paths that are locked.
+class LockedPaths {
+ public:
+  void lock(const std::string& path) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return paths_.count(path) == 0; });
+    paths_.insert(path);
+  }
+  void unlock(const std::string& path) {
+    std::lock_guard lock(mutex_);
+    paths_.erase(path);
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<std::string> paths_;
+};
+
+class MemoryFileLock final : public FileLock {
+ public:
+  MemoryFileLock(LockedPaths& locked, std::string path)
+      : locked_(locked), path_(std::move(path)) {
+    locked_.lock(path_);
+  }
+  MemoryFileLock(const MemoryFileLock&) = delete;
+  MemoryFileLock& operator=(const MemoryFileLock&) = delete;
+  ~MemoryFileLock() override {
+    locked_.unlock(path_);
+  }
+
+ private:
+  LockedPaths& locked_; // the file system's, which outlives its locks
+  const std::string path_;
+};
+
 Status missing(const std::string& path) {
   return Status::not_found(path + ": No such file or directory");
 }
@@ -71,12 +109,7 @@ class MemoryFileSystem final : public FileSystem {
   Result<std::unique_ptr<WritableFile>> create(
       const std::string& path) override {
     std::lock_guard lock(mutex_);
-    if (!is_directory(parent_path(path))) {
-      return missing(path);
-    }
-    if (is_directory(path)) {
-      return Status::io(path + ": Is a directory");
-    }
+    INGLE_RETURN_IF_ERROR(check_place_of_file(path));
     auto content = std::make_shared<std::string>();
     files_[path] = content;
     return std::unique_ptr<WritableFile>(
@@ -174,7 +207,26 @@ class MemoryFileSystem final : public FileSystem {
     return SpaceInfo{kPlenty, kPlenty};
   }
 
+  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
+    {
+      std::lock_guard lock(mutex_);
+      INGLE_RETURN_IF_ERROR(check_place_of_file(path));
+      files_.try_emplace(path, std::make_shared<std::string>());
+    }
+    return std::unique_ptr<FileLock>(
+        std::make_unique<MemoryFileLock>(locked_, path));
+  }
+
  private:
+  // Not ok where no file can be.
+  Status check_place_of_file(const std::string& path) const {
+    if (!is_directory(parent_path(path))) {
+      return missing(path);
+    }
+    return is_directory(path) ? Status::io(path + ": Is a directory")
+                              : Status::ok();
+  }
+
   bool is_directory(const std::string& path) const {
     return path == "." || path == "/" || folders_.count(path) != 0;
   }
@@ -208,6 +260,7 @@ class MemoryFileSystem final : public FileSystem {
   std::mutex mutex_;
   std::map<std::string, Content> files_;
   std::set<std::string> folders_;
+  LockedPaths locked_;
 };
 
 } // namespace

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -115,6 +116,15 @@ class PosixWritableFile final : public WritableFile {
  private:
   UniqueFd fd_;
   std::string path_;
+};
+
+// Closing the descriptor, which no other process has, lets go of the lock.
+class PosixFileLock final : public FileLock {
+ public:
+  explicit PosixFileLock(UniqueFd fd) : fd_(std::move(fd)) {}
+
+ private:
+  UniqueFd fd_;
 };
 
 class PosixFileSystem final : public FileSystem {
@@ -233,6 +243,18 @@ class PosixFileSystem final : public FileSystem {
       return from_errno(path, error.value());
     }
     return SpaceInfo{info.capacity, info.available};
+  }
+
+  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
+    // To write: network file systems lock nothing else for one alone.
+    INGLE_ASSIGN_OR_RETURN(auto fd, open_fd(path, O_RDWR | O_CREAT, 0600));
+    while (::flock(fd.get(), LOCK_EX) != 0) {
+      if (errno != EINTR) {
+        return from_errno(path, errno);
+      }
+    }
+    return std::unique_ptr<FileLock>(
+        std::make_unique<PosixFileLock>(std::move(fd)));
   }
 
  private:

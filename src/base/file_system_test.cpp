@@ -1,8 +1,10 @@
 #include "base/file_system.h"
 
 #include <cstdlib>
+#include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file_system_faulty.h"
@@ -115,6 +117,68 @@ TEST_P(FileSystemTest, RemoveTakesAFolderAndForgivesAbsence) {
 TEST_P(FileSystemTest, ReadingAFolderAsAFileFails) {
   EXPECT_FALSE(fs_->read(root_).is_ok());
   EXPECT_FALSE(fs_->map(root_).is_ok());
+}
+
+TEST_P(FileSystemTest, LockKeepsOthersOut) {
+  constexpr int kThreads = 4;
+  constexpr int kRounds = 25;
+  write("count", "0");
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < kRounds; ++round) {
+        const auto lock = fs_->lock(at("lock"));
+        ASSERT_TRUE(lock.is_ok()) << lock.status().message();
+        const int count = std::stoi(*fs_->read(at("count")));
+        write("count", std::to_string(count + 1));
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(*fs_->read(at("count")), std::to_string(kThreads * kRounds));
+}
+
+TEST_P(FileSystemTest, LockMakesAFileAndLeavesOneAsItIs) {
+  EXPECT_TRUE(fs_->lock(at("new")).is_ok());
+  EXPECT_EQ(*fs_->read(at("new")), "");
+  write("old", "text");
+  EXPECT_TRUE(fs_->lock(at("old")).is_ok());
+  EXPECT_EQ(*fs_->read(at("old")), "text");
+}
+
+TEST_P(FileSystemTest, LocksOnTwoPathsAreHeldSideBySide) {
+  const auto first = fs_->lock(at("first"));
+  const auto second = fs_->lock(at("second"));
+  EXPECT_TRUE(first.is_ok() && second.is_ok());
+}
+
+TEST_P(FileSystemTest, LockWhereNoFileCanBeFails) {
+  EXPECT_EQ(fs_->lock(at("no/lock")).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(fs_->lock(root_).status().code(), StatusCode::kIo);
+}
+
+TEST(FaultyFileSystem, LockThatFailsIsNotHeld) {
+  const auto memory = make_memory_file_system();
+  FaultyFileSystem faulty(*memory, 1, StatusCode::kIo);
+  EXPECT_EQ(faulty.lock("/lock").status().code(), StatusCode::kIo);
+  EXPECT_TRUE(faulty.lock("/lock").is_ok());
+}
+
+TEST(PosixFileSystem, ProcessThatEndsHoldsNoLock) {
+  const auto fs = make_posix_file_system();
+  const std::string path = testing::TempDir() + "ingle-lock";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto lock = fs->lock(path);
+    ::_exit(lock.is_ok() ? 0 : 1);
+  }
+  int state = 0;
+  ASSERT_EQ(::waitpid(child, &state, 0), child);
+  EXPECT_EQ(state, 0);
+  EXPECT_TRUE(fs->lock(path).is_ok());
+  EXPECT_TRUE(fs->remove(path).is_ok());
 }
 
 TEST(PosixFileSystem, HugeFileIsNotReadWhole) {

@@ -50,6 +50,8 @@ Status ChatHistory::add(std::string_view text) {
   if (text.empty() || text.size() > kMaxInputBytes || !is_utf8(text)) {
     return Status::ok();
   }
+  INGLE_RETURN_IF_ERROR(fs_.create_directory(parent_path(path_)));
+  INGLE_ASSIGN_OR_RETURN(const auto lock, fs_.lock(path_ + ".lock"));
   INGLE_ASSIGN_OR_RETURN(auto inputs, load());
   if (!inputs.empty() && inputs.back() == text) {
     return Status::ok();
@@ -60,7 +62,6 @@ Status ChatHistory::add(std::string_view text) {
   }
   const std::string part = path_ + ".part";
   const std::string lines = encode(inputs);
-  INGLE_RETURN_IF_ERROR(fs_.create_directory(parent_path(path_)));
   INGLE_RETURN_IF_ERROR(write_file(fs_, part, as_bytes(lines)));
   const Status renamed = fs_.rename(part, path_);
   if (!renamed.is_ok()) {

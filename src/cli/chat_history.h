@@ -11,12 +11,13 @@
 namespace ingle {
 
 // The file has one input a line, as a JSON string, the newest last, mode 0600.
-// Several chats may add to it: what others added in between stays. (Two that
-// add within the same millisecond: one of the two inputs may be lost.)
+// Several chats may add to it at once, of several processes: each input is
+// kept, in the order of its chat. They take turns by a lock on `path`.lock,
+// which stays, empty; a turn takes milliseconds.
 //
 // Threads: one.
 // Crash:   the file is replaced by a rename; what a crash leaves beside it,
-//          `path`.part, is written over by the next chat.
+//          `path`.part, is written over and renamed by the next to add.
 class ChatHistory {
  public:
   static constexpr size_t kMaxInputs = 1000;
@@ -29,8 +30,9 @@ class ChatHistory {
   // are left out. Errors: those of FileSystem::read but kNotFound.
   Result<std::vector<std::string>> load() const;
 
-  // Nothing changes where `text` is empty, too large, or the newest already.
-  // Errors: those of load() and of writing; the file is as it was then.
+  // Waits for the others' turns. Nothing changes where `text` is empty, too
+  // large, no UTF-8, or the newest already.
+  // Errors: those of load(), locking and writing; the file is as it was then.
   Status add(std::string_view text);
 
  private:

@@ -1,5 +1,7 @@
 #include "cli/chat_history.h"
 
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +35,8 @@ TEST_F(ChatHistoryTest, InputsComeBackAsTheyWereTyped) {
     ASSERT_TRUE(history.add(input).is_ok());
   }
   EXPECT_EQ(kept(), inputs);
-  EXPECT_THAT(*fs_->list("/home"), ElementsAre("chat_history"));
+  EXPECT_THAT(
+      *fs_->list("/home"), ElementsAre("chat_history", "chat_history.lock"));
 }
 
 TEST_F(ChatHistoryTest, SeveralChatsAddToOneHistory) {
@@ -43,6 +46,42 @@ TEST_F(ChatHistoryTest, SeveralChatsAddToOneHistory) {
   ASSERT_TRUE(second.add("b").is_ok());
   ASSERT_TRUE(first.add("c").is_ok());
   EXPECT_THAT(kept(), ElementsAre("a", "b", "c"));
+}
+
+TEST_F(ChatHistoryTest, ChatsThatAddAtOnceLoseNothing) {
+  constexpr int kInputs = 40;
+  const std::vector<std::string> names = {"a", "b", "c"};
+  std::vector<std::thread> chats;
+  for (const std::string& name : names) {
+    chats.emplace_back([&, name] {
+      ChatHistory history(*fs_, kPath);
+      for (int i = 0; i < kInputs; ++i) {
+        const Status added = history.add(name + std::to_string(i));
+        EXPECT_TRUE(added.is_ok()) << added.message();
+      }
+    });
+  }
+  for (std::thread& chat : chats) {
+    chat.join();
+  }
+  const auto inputs = kept();
+  EXPECT_EQ(inputs.size(), names.size() * kInputs);
+  for (const std::string& name : names) {
+    int next = 0; // of this chat's inputs, which stand in their order
+    for (const std::string& input : inputs) {
+      next += input == name + std::to_string(next) ? 1 : 0;
+    }
+    EXPECT_EQ(next, kInputs) << name;
+  }
+}
+
+TEST_F(ChatHistoryTest, PartThatACrashLeftIsWrittenOver) {
+  ASSERT_TRUE(fs_->create_directory("/home").is_ok());
+  const std::string part = std::string(kPath) + ".part";
+  ASSERT_TRUE(write_file(*fs_, part, as_bytes("\"half")).is_ok());
+  ASSERT_TRUE(ChatHistory(*fs_, kPath).add("a").is_ok());
+  EXPECT_THAT(kept(), ElementsAre("a"));
+  EXPECT_FALSE(fs_->exists(part));
 }
 
 TEST_F(ChatHistoryTest, WhatIsEmptyRepeatedLargeOrNoTextIsNotKept) {
@@ -81,7 +120,8 @@ TEST_F(ChatHistoryTest, EveryFailureIsToldAndLeavesTheFileAsItWas) {
     const Status added = ChatHistory(faulty, kPath).add("b");
     failed = faulty.calls() >= n;
     EXPECT_EQ(added.is_ok(), !failed) << "call " << n;
-    EXPECT_THAT(*fs_->list("/home"), ElementsAre("chat_history"));
+    EXPECT_THAT(
+        *fs_->list("/home"), ElementsAre("chat_history", "chat_history.lock"));
     if (failed) {
       EXPECT_EQ(added.code(), StatusCode::kNoSpace);
       EXPECT_THAT(kept(), ElementsAre("a"));

@@ -534,6 +534,9 @@ class SmallDisk final : public FileSystem {
   Result<SpaceInfo> space(const std::string&) override {
     return SpaceInfo{left_, reports_space ? left_ : UINT64_MAX};
   }
+  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
+    return inner_.lock(path);
+  }
 
   bool reports_space = false;
 

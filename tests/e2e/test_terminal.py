@@ -1,5 +1,6 @@
 """What a person meets: chat on a terminal, completions, the server's start."""
 
+import concurrent.futures
 import json
 import os
 import re
@@ -168,7 +169,7 @@ def test_history_is_kept_for_the_next_chat_and_private(start_chat, tmp_path):
     assert first.exit_code() == 0
     kept = tmp_path / "home" / "chat_history"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert os.listdir(kept.parent) == [kept.name]
+    assert sorted(os.listdir(kept.parent)) == [kept.name, f"{kept.name}.lock"]
     second = start_chat("--max-tokens", "4")
     second.type(UP)
     second.wait_for(r"two\nlines$")
@@ -187,6 +188,30 @@ def test_chats_side_by_side_keep_one_history(start_chat, tmp_path):
         assert chat.exit_code() == 0
     kept = (tmp_path / "home" / "chat_history").read_text().splitlines()
     assert kept == ['"/system one"', '"/system two"', '"/system three"']
+
+
+def test_chats_that_are_typed_into_at_once_lose_nothing(start_chat, tmp_path):
+    chats = {name: start_chat() for name in ("first", "second")}
+    typed = {
+        name: [f"/system {name} {number}" for number in range(40)]
+        for name in chats
+    }
+
+    def type_all(name):
+        for line in typed[name]:
+            shown = chats[name].ask(line)
+            assert "not kept" not in shown
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for done in [pool.submit(type_all, name) for name in chats]:
+            done.result()
+    home = tmp_path / "home"
+    lines = (home / "chat_history").read_text().splitlines()
+    kept = [json.loads(line) for line in lines]
+    assert len(kept) == 80
+    for name in chats:
+        assert [line for line in kept if f" {name} " in line] == typed[name]
+    assert sorted(os.listdir(home)) == ["chat_history", "chat_history.lock"]
 
 
 def test_history_that_cant_be_kept_is_said_once(start_chat, tmp_path):
