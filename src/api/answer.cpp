@@ -45,8 +45,7 @@ Result<Answer> prepare_chat(
     const ServedModel& model,
     AnswerIdentity identity) {
   INGLE_ASSIGN_OR_RETURN(
-      const ChatRequest request,
-      parse_chat_request(body, default_sampling(model.defaults)));
+      const ChatRequest request, parse_chat_request(body, model.defaults));
   INGLE_ASSIGN_OR_RETURN(
       GenerationRequest generation, make_generation(request, model));
   Answer answer;
@@ -63,7 +62,7 @@ Result<Answer> prepare_completion(
     AnswerIdentity identity) {
   INGLE_ASSIGN_OR_RETURN(
       const CompletionRequest request,
-      parse_completion_request(body, default_sampling(model.defaults)));
+      parse_completion_request(body, model.defaults));
   AnswerOptions options = answer_options(request.options);
   options.prompts = request.prompts.size();
   Answer answer;

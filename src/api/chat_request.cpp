@@ -287,12 +287,19 @@ Status read_reasoning(const JsonObject& body, ChatRequest& request) {
   return {};
 }
 
-// A model that does not think is sent astray by a high temperature.
-void cap_temperature(const JsonObject& body, ChatRequest& request) {
+// A model that does not think is sent astray by a high temperature, which its
+// file has for when it thinks. One that the request or the server's flag asks
+// for is meant.
+void cap_temperature(
+    const JsonObject& body,
+    const GenerationDefaults& defaults,
+    ChatRequest& request) {
   constexpr float kCap = 0.7f;
   const std::string* const thinking = request.find_variable("enable_thinking");
   const bool thinks = thinking == nullptr || *thinking != "false";
-  if (!thinks && body.find("temperature") == nullptr) {
+  const bool is_asked_for =
+      body.find("temperature") != nullptr || defaults.has_temperature_flag;
+  if (!thinks && !is_asked_for) {
     float& temperature = request.options.sampling.temperature;
     temperature = std::min(temperature, kCap);
   }
@@ -326,7 +333,7 @@ const std::string* ChatRequest::find_variable(std::string_view name) const {
 
 Result<ChatRequest> parse_chat_request(
     std::string_view body,
-    const SamplingParams& defaults) {
+    const GenerationDefaults& defaults) {
   INGLE_ASSIGN_OR_RETURN(Json json, parse_json(body));
   INGLE_ASSIGN_OR_RETURN(const JsonObject object, JsonObject::from(json, ""));
   ChatRequest request;
@@ -344,7 +351,7 @@ Result<ChatRequest> parse_chat_request(
   }
   INGLE_RETURN_IF_ERROR(refuse_missing_features(object));
   INGLE_RETURN_IF_ERROR(read_reasoning(object, request));
-  cap_temperature(object, request);
+  cap_temperature(object, defaults, request);
   INGLE_ASSIGN_OR_RETURN(request.messages, read_messages(json));
   return request;
 }

@@ -31,6 +31,6 @@ struct ChatRequest {
 // is refused (reason "unsupported_parameter").
 Result<ChatRequest> parse_chat_request(
     std::string_view body,
-    const SamplingParams& defaults);
+    const GenerationDefaults& defaults);
 
 } // namespace ingle

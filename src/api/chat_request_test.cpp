@@ -10,7 +10,7 @@ std::string with_user_message(const std::string& fields) {
 }
 
 ChatRequest parse(const std::string& body) {
-  auto request = parse_chat_request(body, SamplingParams());
+  auto request = parse_chat_request(body, GenerationDefaults());
   EXPECT_TRUE(request.is_ok()) << request.status().message();
   return request.is_ok() ? *std::move(request) : ChatRequest();
 }
@@ -58,7 +58,7 @@ TEST(ChatRequest, ReadsEveryKnob) {
 }
 
 TEST(ChatRequest, WhatIsLeftOpenIsAsByDefault) {
-  SamplingParams defaults;
+  GenerationDefaults defaults;
   defaults.temperature = 0.25f;
   defaults.repetition_penalty = 1.25f;
   const auto request = parse_chat_request(with_user_message(""), defaults);
@@ -71,7 +71,7 @@ TEST(ChatRequest, WhatIsLeftOpenIsAsByDefault) {
 }
 
 TEST(ChatRequest, MinusOneLeavesAKnobUnset) {
-  SamplingParams defaults;
+  GenerationDefaults defaults;
   defaults.top_k = 7;
   const auto request = parse_chat_request(
       with_user_message(
@@ -112,7 +112,7 @@ TEST(ChatRequest, ReasoningEffortIsToldToTheTemplate) {
 }
 
 TEST(ChatRequest, no_think_temperature_cap) {
-  SamplingParams defaults;
+  GenerationDefaults defaults;
   defaults.temperature = 1;
   const auto temperature = [&](const std::string& fields) {
     const auto request =
@@ -124,6 +124,17 @@ TEST(ChatRequest, no_think_temperature_cap) {
   EXPECT_EQ(temperature(R"(,"reasoning_effort":"high")"), 1.0f);
   EXPECT_EQ(
       temperature(R"(,"reasoning_effort":"none","temperature":0.9)"), 0.9f);
+  defaults.temperature = 0.3f;
+  EXPECT_EQ(temperature(R"(,"reasoning_effort":"none")"), 0.3f);
+  // What the server was told holds as it is, and the request over it.
+  defaults.temperature = 1.9f;
+  defaults.has_temperature_flag = true;
+  EXPECT_EQ(temperature(R"(,"reasoning_effort":"none")"), 1.9f);
+  EXPECT_EQ(
+      temperature(R"(,"reasoning_effort":"none","temperature":0.9)"), 0.9f);
+  EXPECT_EQ(
+      temperature(R"(,"chat_template_kwargs":{"enable_thinking":false})"),
+      1.9f);
 }
 
 TEST(ChatRequest, EitherFieldSwitchesLogprobsOn) {
@@ -142,10 +153,10 @@ TEST(ChatRequest, WhatWouldChangeTheAnswerAndIsNotThereIsRefused) {
        std::vector<std::pair<std::string, std::string>>{
            {"tool_choice", "\"required\""},
            {"tool_choice", R"({"type":"function","function":{"name":"f"}})"}}) {
-    const Status refused =
-        parse_chat_request(
-            with_user_message(",\"" + field + "\":" + value), SamplingParams())
-            .status();
+    const Status refused = parse_chat_request(
+                               with_user_message(",\"" + field + "\":" + value),
+                               GenerationDefaults())
+                               .status();
     EXPECT_EQ(refused.code(), StatusCode::kInvalidRequest) << field;
     EXPECT_EQ(refused.reason(), "unsupported_parameter") << field;
     EXPECT_EQ(refused.where(), field);
@@ -231,7 +242,7 @@ TEST(ChatRequest, ArgumentsShareOneBudgetOfValues) {
       parse_chat_request(
           R"({"messages":[{"role":"assistant","content":"","tool_calls":[)" +
               calls + "]}]}",
-          SamplingParams())
+          GenerationDefaults())
           .status();
   EXPECT_EQ(refused.where(), "messages[0].tool_calls[5].function.arguments");
 }

@@ -92,7 +92,7 @@ Status check_choices(const CompletionRequest& request) {
 
 Result<CompletionRequest> parse_completion_request(
     std::string_view body,
-    const SamplingParams& defaults) {
+    const GenerationDefaults& defaults) {
   INGLE_ASSIGN_OR_RETURN(const Json json, parse_json(body));
   INGLE_ASSIGN_OR_RETURN(const JsonObject object, JsonObject::from(json, ""));
   CompletionRequest request;

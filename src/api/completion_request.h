@@ -30,6 +30,6 @@ struct CompletionRequest {
 // Errors: kInvalidRequest, naming the place.
 Result<CompletionRequest> parse_completion_request(
     std::string_view body,
-    const SamplingParams& defaults);
+    const GenerationDefaults& defaults);
 
 } // namespace ingle

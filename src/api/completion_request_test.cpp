@@ -8,7 +8,7 @@ namespace {
 using Ids = std::vector<TokenId>;
 
 Result<CompletionRequest> parse(const std::string& body) {
-  return parse_completion_request(body, SamplingParams());
+  return parse_completion_request(body, GenerationDefaults());
 }
 
 std::vector<CompletionPrompt> prompts_of(const std::string& prompt) {

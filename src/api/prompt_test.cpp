@@ -13,7 +13,7 @@ Result<GenerationRequest> chat(
     const std::string& fields = "") {
   auto request = parse_chat_request(
       R"({"messages":[{"role":"user","content":"hi"}])" + fields + "}",
-      default_sampling(model.defaults));
+      model.defaults);
   return request.is_ok() ? make_generation(*request, model) : request.status();
 }
 
@@ -22,8 +22,7 @@ Result<GenerationRequest> completion(
     const std::string& prompt,
     const std::string& fields = "") {
   auto request = parse_completion_request(
-      "{\"prompt\":\"" + prompt + "\"" + fields + "}",
-      default_sampling(model.defaults));
+      "{\"prompt\":\"" + prompt + "\"" + fields + "}", model.defaults);
   return request.is_ok()
       ? make_generation(*request, request->prompts.front(), model)
       : request.status();

@@ -252,10 +252,10 @@ SamplingParams default_sampling(const GenerationDefaults& defaults) {
 
 Result<RequestOptions> read_request_options(
     const JsonObject& body,
-    const SamplingParams& defaults,
+    const GenerationDefaults& defaults,
     int least_max_tokens) {
   RequestOptions options;
-  options.sampling = defaults;
+  options.sampling = default_sampling(defaults);
   // Any name is served by the loaded model, and any user is: only their types
   // are checked.
   INGLE_RETURN_IF_ERROR(body.get_string("model").status());

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "engine/generator.h"
+#include "engine/served_model.h"
 
 namespace ingle {
 
@@ -44,13 +45,14 @@ SamplingParams default_sampling(const GenerationDefaults& defaults);
 
 // The ranges are OpenAI's where it has the field; `least_max_tokens` is 0 or 1.
 //
+// What the request leaves open is as in `defaults`.
 // Errors: kInvalidRequest, naming the field; also for those that would change
 // the answer and that ingle does not have yet (response_format, adapter),
 // reason "unsupported_parameter", unless their value changes nothing. Other
 // unknown fields are ignored.
 Result<RequestOptions> read_request_options(
     const JsonObject& body,
-    const SamplingParams& defaults,
+    const GenerationDefaults& defaults,
     int least_max_tokens);
 
 } // namespace ingle

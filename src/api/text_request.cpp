@@ -108,8 +108,7 @@ Result<std::string> apply_template(
     std::string_view body,
     const ServedModel& model) {
   INGLE_ASSIGN_OR_RETURN(
-      const ChatRequest request,
-      parse_chat_request(body, default_sampling(model.defaults)));
+      const ChatRequest request, parse_chat_request(body, model.defaults));
   INGLE_ASSIGN_OR_RETURN(const std::string text, render_chat(request, model));
   Json answer;
   answer["prompt"] = text;

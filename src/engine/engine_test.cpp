@@ -168,6 +168,18 @@ TEST_F(EngineTest, PromptProgressReachesTheSink) {
   EXPECT_EQ(sink->prefills()[1].total, 20);
 }
 
+TEST_F(EngineTest, TemperatureOfTheFileIsToldFromThatOfAFlag) {
+  write("generation_config.json", "{\"temperature\": 0.5}");
+  start_and_wait();
+  EXPECT_EQ(engine_->model()->defaults.temperature, 0.5f);
+  EXPECT_FALSE(engine_->model()->defaults.has_temperature_flag);
+  EngineOptions options;
+  options.defaults.temperature = 1.5f;
+  start_and_wait(options);
+  EXPECT_EQ(engine_->model()->defaults.temperature, 1.5f);
+  EXPECT_TRUE(engine_->model()->defaults.has_temperature_flag);
+}
+
 TEST_F(EngineTest, BrokenTextFilesAreNamed) {
   const std::pair<const char*, const char*> broken[] = {
       {"tokenizer.json", "{\"model\": 3}"},

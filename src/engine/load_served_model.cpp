@@ -110,6 +110,7 @@ void override_defaults(
     const GenerationDefaults& by) {
   override_with(defaults.max_tokens, by.max_tokens);
   override_with(defaults.temperature, by.temperature);
+  defaults.has_temperature_flag = by.temperature.has_value();
   override_with(defaults.top_p, by.top_p);
   override_with(defaults.min_p, by.min_p);
   override_with(defaults.top_k, by.top_k);

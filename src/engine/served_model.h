@@ -19,6 +19,7 @@ namespace ingle {
 struct GenerationDefaults {
   std::optional<int> max_tokens; // flags only
   std::optional<float> temperature;
+  bool has_temperature_flag = false; // true iff a flag gave the temperature
   std::optional<float> top_p;
   std::optional<float> min_p;
   std::optional<int> top_k;
