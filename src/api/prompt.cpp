@@ -15,13 +15,16 @@ namespace {
 constexpr int kCompletionMaxTokens = 512;
 
 // What the template is given by us; a client can't replace it.
-constexpr std::array<std::string_view, 5> kOwnVariables =
-    {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token"};
+constexpr std::array<std::string_view, 3> kOwnVariables = {
+    "messages",
+    "tools",
+    "add_generation_prompt"};
 
-bool is_own_variable(const std::string& name, const ServedModel& model) {
-  return model.other_special_tokens.contains(name) ||
-      std::find(kOwnVariables.begin(), kOwnVariables.end(), name) !=
-      kOwnVariables.end();
+bool is_own_variable(const std::string& name) {
+  const auto has = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return has(kOwnVariables) || has(kSpecialTokens);
 }
 
 std::string template_context(
@@ -34,13 +37,12 @@ std::string template_context(
     context += ",\"documents\":null";
   }
   context += ",\"add_generation_prompt\":true";
-  context += ",\"bos_token\":" + to_text(Json(model.bos_token));
-  context += ",\"eos_token\":" + to_text(Json(model.eos_token));
-  for (const auto& [name, text] : model.other_special_tokens) {
+  // One that the model lacks is undefined: templates ask whether it is.
+  for (const auto& [name, text] : model.special_tokens) {
     context += ",\"" + name + "\":" + to_text(Json(text));
   }
   for (const auto& [name, value] : request.template_variables) {
-    if (!is_own_variable(name, model)) {
+    if (!is_own_variable(name)) {
       context += "," + to_text(Json(name)) + ":" + value;
     }
   }
@@ -57,12 +59,8 @@ Status too_long(const std::string& path, const std::string& what) {
 }
 
 void drop_doubled_bos(std::vector<TokenId>& ids, const ServedModel& model) {
-  if (model.bos_token.empty() || ids.size() < 2) {
-    return;
-  }
-  const std::optional<TokenId> bos =
-      model.tokenizer->token_to_id(model.bos_token);
-  if (bos && ids[0] == *bos && ids[1] == *bos) {
+  const std::optional<TokenId> bos = model.special_token_id("bos_token");
+  if (bos && ids.size() > 1 && ids[0] == *bos && ids[1] == *bos) {
     ids.erase(ids.begin());
   }
 }
@@ -71,16 +69,15 @@ void drop_doubled_bos(std::vector<TokenId>& ids, const ServedModel& model) {
 // appends is what it makes of no text; one token that is bos too stands in
 // front.
 Status drop_appended_eos(std::vector<TokenId>& ids, const ServedModel& model) {
-  const std::optional<TokenId> eos = model.eos_token.empty()
-      ? std::nullopt
-      : model.tokenizer->token_to_id(model.eos_token);
+  const std::optional<TokenId> eos = model.special_token_id("eos_token");
   if (!eos || ids.empty() || ids.back() != *eos) {
     return {};
   }
   INGLE_ASSIGN_OR_RETURN(
       const std::vector<TokenId> added,
       model.tokenizer->encode("", /*add_special_tokens=*/true));
-  const bool in_front = added.size() == 1 && model.bos_token == model.eos_token;
+  const bool in_front =
+      added.size() == 1 && model.special_token_id("bos_token") == eos;
   if (!added.empty() && added.back() == *eos && !in_front) {
     ids.pop_back();
   }

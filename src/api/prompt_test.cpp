@@ -55,7 +55,7 @@ TEST(Prompt, EosThatTheTemplateWritesStays) {
   EXPECT_EQ(chat(model)->prompt, expected);
   // One token for both: what the tokenizer adds stands in front.
   model.tokenizer = std::make_shared<FakeTokenizer>();
-  model.bos_token = "</s>";
+  model.special_tokens["bos_token"] = "</s>";
   EXPECT_EQ(chat(model)->prompt.back(), FakeTokenizer::kEos);
 }
 
@@ -94,7 +94,7 @@ TEST(Prompt, TemplateGetsItsVariables) {
 
 TEST(Prompt, TemplateSeesTheModelsOtherSpecialTokensAndNotAClients) {
   ServedModel model = make_fake_model();
-  model.other_special_tokens = {{"pad_token", "<pad>"}};
+  model.special_tokens["pad_token"] = "<pad>";
   ASSERT_TRUE(
       chat(model, R"(,"chat_template_kwargs":{"pad_token":"x"})").is_ok());
   const auto& seen =
@@ -102,6 +102,17 @@ TEST(Prompt, TemplateSeesTheModelsOtherSpecialTokensAndNotAClients) {
   EXPECT_THAT(
       seen.context(),
       testing::HasSubstr(R"("eos_token":"</s>","pad_token":"<pad>"})"));
+}
+
+TEST(Prompt, TokenThatTheModelLacksIsUndefined) {
+  ServedModel model = make_fake_model();
+  model.special_tokens.erase("bos_token");
+  ASSERT_TRUE(chat(model).is_ok());
+  const auto& seen =
+      dynamic_cast<const FakeChatTemplate&>(*model.chat_template);
+  EXPECT_THAT(
+      seen.context(), testing::Not(testing::HasSubstr("\"bos_token\"")));
+  EXPECT_THAT(seen.context(), testing::HasSubstr(R"("eos_token":"</s>"})"));
 }
 
 TEST(Prompt, FailureOfTheTemplateIsTheClients) {

@@ -168,6 +168,19 @@ TEST_F(EngineTest, PromptProgressReachesTheSink) {
   EXPECT_EQ(sink->prefills()[1].total, 20);
 }
 
+TEST_F(EngineTest, TokensThatAreEmptyNullOrNoTextAreNotThere) {
+  write(
+      "tokenizer_config.json",
+      R"({"bos_token":"","eos_token":{"content":"<|im_end|>"},)"
+      R"("pad_token":null,"sep_token":3,"unk_token":{},"cls_token":"c"})");
+  start_and_wait();
+  EXPECT_THAT(
+      engine_->model()->special_tokens,
+      ::testing::ElementsAre(
+          ::testing::Pair("cls_token", "c"),
+          ::testing::Pair("eos_token", "<|im_end|>")));
+}
+
 TEST_F(EngineTest, TemperatureOfTheFileIsToldFromThatOfAFlag) {
   write("generation_config.json", "{\"temperature\": 0.5}");
   start_and_wait();

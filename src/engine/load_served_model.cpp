@@ -38,12 +38,8 @@ Result<Json> read_object(FileSystem& fs, const std::string& path) {
   return object;
 }
 
-// A token is a string, or an object with its "content".
-// Besides bos and eos; as Hugging Face's tokenizers call them.
-constexpr const char* kOtherSpecialTokens[] = {
-    "cls_token", "mask_token", "pad_token", "sep_token", "unk_token"};
-
-std::string token_text(const Json& config, const char* key) {
+// A token is a string, or an object with its "content". Empty: there is none.
+std::string token_text(const Json& config, std::string_view key) {
   const auto it = config.find(key);
   if (it == config.end()) {
     return {};
@@ -178,17 +174,13 @@ Result<std::shared_ptr<const ServedModel>> load_served_model(
   INGLE_ASSIGN_OR_RETURN(
       const Json tokenizer_config,
       read_object(fs, join_path(folder, "tokenizer_config.json")));
-  model->bos_token = token_text(tokenizer_config, "bos_token");
-  model->eos_token = token_text(tokenizer_config, "eos_token");
-  for (const char* name : kOtherSpecialTokens) {
+  for (const std::string_view name : kSpecialTokens) {
     if (std::string text = token_text(tokenizer_config, name); !text.empty()) {
-      model->other_special_tokens.emplace(name, std::move(text));
+      model->special_tokens.emplace(name, std::move(text));
     }
   }
-  if (model->tokenizer && !model->eos_token.empty()) {
-    if (const auto id = model->tokenizer->token_to_id(model->eos_token)) {
-      model->eos.push_back(*id);
-    }
+  if (const auto eos = model->special_token_id("eos_token")) {
+    model->eos.push_back(*eos);
   }
   INGLE_ASSIGN_OR_RETURN(
       const auto source, find_template(fs, folder, tokenizer_config));

@@ -1,11 +1,14 @@
 // The loaded model as the API sees it.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/token.h"
@@ -26,6 +29,16 @@ struct GenerationDefaults {
   std::optional<float> repetition_penalty;
 };
 
+// What chat templates may ask for, as Hugging Face's tokenizers call it.
+inline constexpr std::array<std::string_view, 7> kSpecialTokens = {
+    "bos_token",
+    "cls_token",
+    "eos_token",
+    "mask_token",
+    "pad_token",
+    "sep_token",
+    "unk_token"};
+
 // Threads: any; const after loading.
 struct ServedModel {
   std::string name; // the folder's name
@@ -38,11 +51,17 @@ struct ServedModel {
   GenerationDefaults defaults;
   std::shared_ptr<const Tokenizer> tokenizer; // null: ids only
   std::shared_ptr<const ChatTemplate> chat_template; // null: no chat
-  std::string bos_token; // as tokenizer_config.json spells them; or empty
-  std::string eos_token;
-  // "pad_token" and the like, as far as tokenizer_config.json has them, and
-  // their texts: templates may ask for them.
-  std::map<std::string, std::string> other_special_tokens;
+  // Those of kSpecialTokens that tokenizer_config.json has, and their texts,
+  // none of which is empty.
+  std::map<std::string, std::string, std::less<>> special_tokens;
+
+  // Nothing: the model has none of this name, or no tokenizer.
+  std::optional<TokenId> special_token_id(std::string_view key) const {
+    const auto token = special_tokens.find(key);
+    return tokenizer == nullptr || token == special_tokens.end()
+        ? std::nullopt
+        : tokenizer->token_to_id(token->second);
+  }
 };
 
 } // namespace ingle

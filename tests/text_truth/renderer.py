@@ -15,6 +15,15 @@ TOKENS = {
 }
 
 
+def there(variables):
+    """Without the special tokens that are empty: transformers has none."""
+    return {
+        name: value
+        for name, value in variables.items()
+        if name not in TOKENS or value
+    }
+
+
 class FixedTime(datetime.datetime):
     @classmethod
     def now(cls, tz=None):
@@ -46,7 +55,7 @@ class Template:
 
     def render(self, variables):
         """(text or None, error or None, the variables the template saw)."""
-        variables = {**TOKENS, **variables}
+        variables = there({**TOKENS, **variables})
         if self.syntax_error:
             return None, self.syntax_error, variables
         messages = variables.pop("messages", [])

@@ -117,8 +117,7 @@ def chat(source, body, tokens, **more):
         "template": source,
         "body": body,
         "now": renderer.NOW_SECONDS,
-        "bos": tokens["bos_token"],
-        "eos": tokens["eos_token"],
+        "tokens": renderer.there(tokens),
         **more,
     }
 
@@ -165,6 +164,25 @@ def test_template_goldens(name, request, ask):
     assert rendered > 20
 
 
+SPECIAL_TOKENS = """
+{%- for message in messages %}{{ message.content }}{% endfor %}
+{{ bos_token is defined }} {{ eos_token is defined }} {{ pad_token is defined }}
+{%- if cls_token is not defined %} {{ eos_token }}{% endif -%}
+"""
+
+
+@pytest.mark.parametrize("absent", ("bos_token", "eos_token", "pad_token"))
+def test_special_tokens_that_a_model_lacks_are_undefined(absent, ask):
+    tokens = {**renderer.TOKENS, absent: ""}
+    messages = [conversations.user("hi")]
+    template = renderer.Template(SPECIAL_TOKENS)
+    text, error, _ = render(template, messages, None, tokens)
+    assert error is None and "False" in text
+    for body in bodies(messages, None, {}):
+        [answer] = ask([chat(SPECIAL_TOKENS, body, tokens)])
+        assert answer.get("prompt") == text, answer
+
+
 # Vocabulary -> a template and the tokens that are its own. Llama's tokenizers
 # put the bos token in front, and these templates do too.
 VOCABULARIES = {
@@ -192,7 +210,7 @@ def test_template_goldens_as_ids(vocabulary, request, ask):
     theirs = tokenizers.Tokenizer.from_file(str(path))
     source = source_of(name, request)
     template = renderer.Template(source)
-    tokens = {"bos_token": bos, "eos_token": eos}
+    tokens = {**renderer.TOKENS, "bos_token": bos, "eos_token": eos}
     texts = []
     requests = []
     for messages, tools, variables in CASES.values():

@@ -13,7 +13,7 @@
 //   {"op": "render", "template": SOURCE, "context": JSON-TEXT, "now": SECONDS}
 //     -> {"text": TEXT}
 //   {"op": "chat", "template": SOURCE, "body": JSON-TEXT, "now": SECONDS,
-//    "bos": TEXT, "eos": TEXT, "tokenizer": PATH or nothing}
+//    "tokens": {NAME: TEXT}, "tokenizer": PATH or nothing}
 //     -> {"prompt": TEXT, "ids": [...]}, the ids where there is a tokenizer
 //   {"op": "rebuild", "gguf": PATH, "out": PATH}, writes a tokenizer.json
 //     -> {}
@@ -160,8 +160,9 @@ class Probe {
     ServedModel model;
     model.name = "probe";
     model.context_length = 1 << 24;
-    model.bos_token = request.at("bos").get<std::string>();
-    model.eos_token = request.at("eos").get<std::string>();
+    for (const auto& [name, text] : request.at("tokens").items()) {
+      model.special_tokens.emplace(name, text.get<std::string>());
+    }
     INGLE_ASSIGN_OR_RETURN(model.chat_template, compile(request));
     const auto body = request.at("body").get<std::string>();
     INGLE_ASSIGN_OR_RETURN(

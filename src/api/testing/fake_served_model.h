@@ -110,8 +110,7 @@ inline ServedModel make_fake_model() {
   model.tokenizer = std::make_shared<FakeTokenizer>();
   model.chat_template =
       std::make_shared<FakeChatTemplate>(std::string("<s>hello"));
-  model.bos_token = "<s>";
-  model.eos_token = "</s>";
+  model.special_tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
   return model;
 }
 
