@@ -405,6 +405,13 @@ INSTANTIATE_TEST_SUITE_P(
             "expected an object, got an array"},
         BadBody{
             kChat,
+            with_user_message(
+                R"(,"chat_template_kwargs":{"add_generation_prompt":false})"),
+            "chat_template_kwargs.add_generation_prompt",
+            "expected variables of the template's own, and this one is not a "
+            "request's to set: leave it out"},
+        BadBody{
+            kChat,
             with_user_message(R"(,"model":3)"),
             "model",
             "expected a string, got a number"},

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/json_reader.h"
+#include "engine/served_model.h"
 
 namespace ingle {
 namespace {
@@ -267,6 +268,43 @@ Status refuse_missing_features(const JsonObject& body) {
   return {};
 }
 
+// What the template gets from us.
+bool is_own_variable(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kOwn = {
+      "add_generation_prompt", "messages", "tools"};
+  const auto has = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return has(kOwn) || has(kSpecialTokens);
+}
+
+Status read_template_variables(const JsonObject& body, ChatRequest& request) {
+  constexpr std::string_view kField = "chat_template_kwargs";
+  const Json* const variables = body.find(kField);
+  if (variables == nullptr) {
+    return {};
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const JsonObject object,
+      JsonObject::from(*variables, body.path_of(kField)));
+  for (const auto& [name, value] : variables->items()) {
+    if (!is_own_variable(name)) {
+      request.template_variables.emplace_back(name, to_text(value));
+      continue;
+    }
+    const bool changes_nothing = value.is_null() ||
+        (name == "add_generation_prompt" && value == Json(true));
+    if (!changes_nothing) {
+      return invalid_field(
+                 object.path_of(name),
+                 "expected variables of the template's own, and this one is "
+                 "not a request's to set: leave it out")
+          .with_reason("unsupported_parameter");
+    }
+  }
+  return {};
+}
+
 // Some templates ask how hard to think, others whether; what
 // chat_template_kwargs says stands over it.
 Status read_reasoning(const JsonObject& body, ChatRequest& request) {
@@ -342,13 +380,7 @@ Result<ChatRequest> parse_chat_request(
       read_request_options(object, defaults, /*least_max_tokens=*/1));
   INGLE_ASSIGN_OR_RETURN(request.options.top_logprobs, read_logprobs(object));
   INGLE_ASSIGN_OR_RETURN(request.tools, read_tools(object));
-  if (const Json* const variables = object.find("chat_template_kwargs")) {
-    INGLE_RETURN_IF_ERROR(
-        JsonObject::from(*variables, "chat_template_kwargs").status());
-    for (const auto& [name, value] : variables->items()) {
-      request.template_variables.emplace_back(name, to_text(value));
-    }
-  }
+  INGLE_RETURN_IF_ERROR(read_template_variables(object, request));
   INGLE_RETURN_IF_ERROR(refuse_missing_features(object));
   INGLE_RETURN_IF_ERROR(read_reasoning(object, request));
   cap_temperature(object, defaults, request);

@@ -20,15 +20,17 @@ struct ChatRequest {
   // client sent it.
   std::string messages;
   std::string tools; // a JSON array; empty: none
-  // chat_template_kwargs: name, JSON value.
+  // chat_template_kwargs: name, JSON value. None that the template gets from
+  // us.
   std::vector<std::pair<std::string, std::string>> template_variables;
 
   // The JSON value of a template variable, or null.
   const std::string* find_variable(std::string_view name) const;
 };
 
-// Errors: kInvalidRequest, naming the place. A tool_choice that asks for a call
-// is refused (reason "unsupported_parameter").
+// Errors: kInvalidRequest, naming the place. A tool_choice that asks for a
+// call, and chat_template_kwargs that would replace what the template gets from
+// us, are refused (reason "unsupported_parameter").
 Result<ChatRequest> parse_chat_request(
     std::string_view body,
     const GenerationDefaults& defaults);

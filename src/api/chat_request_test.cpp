@@ -111,6 +111,33 @@ TEST(ChatRequest, ReasoningEffortIsToldToTheTemplate) {
           {"enable_thinking", "false"}, {"reasoning_effort", "\"low\""}}));
 }
 
+TEST(ChatRequest, VariablesThatATemplateGetsFromUsAreNotAClientsToSet) {
+  const auto with_variables = [](const std::string& variables) {
+    return with_user_message(",\"chat_template_kwargs\":{" + variables + "}");
+  };
+  std::vector<std::string> names = {
+      "messages", "tools", "add_generation_prompt"};
+  names.insert(names.end(), kSpecialTokens.begin(), kSpecialTokens.end());
+  for (const std::string& name : names) {
+    const Status refused = parse_chat_request(
+                               with_variables("\"x\":1,\"" + name + "\":false"),
+                               GenerationDefaults())
+                               .status();
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidRequest) << name;
+    EXPECT_EQ(refused.reason(), "unsupported_parameter") << name;
+    EXPECT_EQ(refused.where(), "chat_template_kwargs." + name);
+    EXPECT_EQ(
+        parse(with_variables("\"x\":1,\"" + name + "\":null"))
+            .template_variables,
+        (Variables{{"x", "1"}}));
+  }
+  // What changes nothing is as if it weren't there; documents are a client's.
+  EXPECT_EQ(
+      parse(with_variables(R"("add_generation_prompt":true,"documents":[])"))
+          .template_variables,
+      (Variables{{"documents", "[]"}}));
+}
+
 TEST(ChatRequest, no_think_temperature_cap) {
   GenerationDefaults defaults;
   defaults.temperature = 1;

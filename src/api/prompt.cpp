@@ -1,7 +1,6 @@
 #include "api/prompt.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -13,19 +12,6 @@ namespace ingle {
 namespace {
 
 constexpr int kCompletionMaxTokens = 512;
-
-// What the template is given by us; a client can't replace it.
-constexpr std::array<std::string_view, 3> kOwnVariables = {
-    "messages",
-    "tools",
-    "add_generation_prompt"};
-
-bool is_own_variable(const std::string& name) {
-  const auto has = [&](const auto& names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  return has(kOwnVariables) || has(kSpecialTokens);
-}
 
 std::string template_context(
     const ChatRequest& request,
@@ -42,9 +28,7 @@ std::string template_context(
     context += ",\"" + name + "\":" + to_text(Json(text));
   }
   for (const auto& [name, value] : request.template_variables) {
-    if (!is_own_variable(name)) {
-      context += "," + to_text(Json(name)) + ":" + value;
-    }
+    context += "," + to_text(Json(name)) + ":" + value;
   }
   context += "}";
   return context;
