@@ -97,18 +97,31 @@ Status normalise_tool_calls(
   return {};
 }
 
-Status
-normalise_content(Json& message, const std::string& path, bool may_be_absent) {
+enum class AbsentContent {
+  kRefused,
+  kEmpty, // clients send an answer without text back as null
+  kStays, // templates ask whether a call has text with it
+};
+
+Status normalise_content(
+    Json& message,
+    const std::string& path,
+    AbsentContent absent) {
   constexpr std::string_view kExpected = "a string or an array of text parts";
   const std::string content_path = path + ".content";
   const auto content = message.find("content");
   if (content == message.end() || content->is_null()) {
-    if (may_be_absent) {
-      return {};
+    switch (absent) {
+      case AbsentContent::kRefused:
+        return content == message.end()
+            ? missing_field(content_path, kExpected)
+            : wrong_type(content_path, kExpected, *content);
+      case AbsentContent::kEmpty:
+        message["content"] = "";
+        return {};
+      case AbsentContent::kStays:
+        return {};
     }
-    return content == message.end()
-        ? missing_field(content_path, kExpected)
-        : wrong_type(content_path, kExpected, *content);
   }
   if (content->is_string()) {
     return {};
@@ -169,9 +182,12 @@ normalise_message(Json& message, const std::string& path, JsonBudget& budget) {
         "\"tool\"");
   }
   const Json* const calls = object.find("tool_calls");
-  const bool has_calls = role == "assistant" && calls != nullptr &&
-      calls->is_array() && !calls->empty();
-  INGLE_RETURN_IF_ERROR(normalise_content(message, path, has_calls));
+  const bool has_calls =
+      calls != nullptr && calls->is_array() && !calls->empty();
+  const AbsentContent absent = role != "assistant" ? AbsentContent::kRefused
+      : has_calls                                  ? AbsentContent::kStays
+                                                   : AbsentContent::kEmpty;
+  INGLE_RETURN_IF_ERROR(normalise_content(message, path, absent));
   INGLE_RETURN_IF_ERROR(normalise_tool_calls(message, path, budget));
   drop_nulls(message);
   spread_reasoning(message);

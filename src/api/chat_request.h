@@ -15,9 +15,9 @@ struct ChatRequest {
   RequestOptions options;
   // A JSON array in the form templates expect: role developer is system,
   // arrays of text parts are one string, the arguments of tool calls are
-  // objects, keys that are null are gone, and what the model thought stands in
-  // reasoning_content and in thinking. Everything else of a message is as the
-  // client sent it.
+  // objects, an assistant without content or calls said "", keys that are null
+  // are gone, and what the model thought stands in reasoning_content and in
+  // thinking. Everything else of a message is as the client sent it.
   std::string messages;
   std::string tools; // a JSON array; empty: none
   // chat_template_kwargs: name, JSON value. None that the template gets from

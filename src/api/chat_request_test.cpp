@@ -227,6 +227,19 @@ TEST(ChatRequest, MessagesTakeTheFormTemplatesExpect) {
       R"({"role":"tool","tool_call_id":"c1","content":"3"}])");
 }
 
+TEST(ChatRequest, AssistantThatSaidNothingSaidAnEmptyText) {
+  for (const char* const nothing :
+       {R"(,"content":null)",
+        "",
+        R"(,"content":null,"tool_calls":null)",
+        R"(,"tool_calls":[],"content":null)"}) {
+    const ChatRequest request = parse(
+        R"({"messages":[{"role":"assistant")" + std::string(nothing) + "}]}");
+    EXPECT_NE(request.messages.find(R"("content":"")"), std::string::npos)
+        << request.messages;
+  }
+}
+
 TEST(ChatRequest, ThoughtsAreThereForEveryTemplate) {
   for (const char* const name :
        {"reasoning_content", "reasoning", "thinking"}) {
