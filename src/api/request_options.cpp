@@ -11,7 +11,6 @@ namespace ingle {
 namespace {
 
 constexpr float kDefaultTemperature = 0.7f;
-// As llama.cpp has it; at 0 XTC would leave the least likely token alone.
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 
 Status refuse_missing_features(const JsonObject& body) {

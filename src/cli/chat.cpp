@@ -216,10 +216,11 @@ int Chat::talk() {
   // Ctrl-C is a key while a line is edited and stops an answer; in between, it
   // comes too late for one.
   std::signal(SIGINT, SIG_IGN);
-  LineEditor editor([&](std::string_view line) {
+  const auto complete = [&](std::string_view line) {
     return complete_chat_line(
         line, env_.fs, user_home_folder(), command_names());
-  });
+  };
+  LineEditor editor(complete, ChatHistory::kMaxInputs);
   recall_history(editor);
   note(
       safe_for_terminal(model_->name) +

@@ -16,8 +16,6 @@
 namespace ingle {
 namespace {
 
-constexpr int kMaxHistory = 1000;
-
 constexpr std::string_view kPasteOn = "\033[?2004h";
 constexpr std::string_view kPasteOff = "\033[?2004l";
 constexpr std::wstring_view kPasteEnd = L"\033[201~";
@@ -77,7 +75,8 @@ bool can_stand_in_line(wchar_t c) {
 
 } // namespace
 
-LineEditor::LineEditor(CompleteLine complete) : complete_(std::move(complete)) {
+LineEditor::LineEditor(CompleteLine complete, size_t max_history)
+    : complete_(std::move(complete)) {
   use_utf8();
   const char* terminal = std::getenv("TERM");
   can_paste_ = terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
@@ -90,7 +89,7 @@ LineEditor::LineEditor(CompleteLine complete) : complete_(std::move(complete)) {
 
   HistEvent event;
   history_ = ::history_init();
-  ::history(history_, &event, H_SETSIZE, kMaxHistory);
+  ::history(history_, &event, H_SETSIZE, static_cast<int>(max_history));
   ::history(history_, &event, H_SETUNIQUE, 1);
 
   edit_ = ::el_init("ingle", stdin, stderr, stderr);

@@ -31,7 +31,8 @@ using CompleteLine = std::function<std::string(std::string_view line)>;
 // Threads: one, and one editor at a time: the terminal is one.
 class LineEditor {
  public:
-  explicit LineEditor(CompleteLine complete);
+  // `max_history`: inputs; the arrow keys go through the newest.
+  LineEditor(CompleteLine complete, size_t max_history);
   ~LineEditor(); // the terminal is as it was
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;

@@ -42,7 +42,9 @@ struct SamplingParams {
   float min_p = 0; // in [0, 1]; of the most likely token's probability
   int min_tokens_to_keep = 1; // what min_p leaves in any case; >= 1
   float xtc_probability = 0; // in [0, 1]; how often XTC acts
-  float xtc_threshold = 0.1f; // in [0, 0.5]; from which probability on
+  // In [0, 0.5]; from which probability on. As llama.cpp has it: at 0, XTC
+  // would leave the least likely token alone.
+  float xtc_threshold = 0.1f;
   int top_k = 0; // 0: keep everything
 
   std::optional<uint64_t> seed; // nothing: another one for each request
