@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <cwchar>
-#include <iterator>
 
 #include <histedit.h>
 #include <langinfo.h>
+#include <poll.h>
+#include <pthread.h>
+#include <termios.h>
 #include <unistd.h>
 
 namespace ingle {
@@ -23,11 +25,19 @@ constexpr wchar_t kInterruptKey = 3; // Ctrl-C
 // A longer text is for a file and @path; the line is drawn whole at each key.
 constexpr size_t kMaxPaste = size_t{1} << 20; // characters
 
-// Signals that end or stop the program while a line is edited.
-constexpr int kSignals[] = {SIGHUP, SIGQUIT, SIGTERM, SIGTSTP};
+// Signals that end or stop the program.
+constexpr int kEndSignals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+// Signals that say that the terminal has changed.
+constexpr int kChangeSignals[] = {SIGCONT, SIGWINCH};
 
-// Whether the terminal marks what is pasted now. For the signals' handler too.
-volatile std::sig_atomic_t marks_pastes = 0;
+// For the signals' handlers. libedit's own are not used: they change the
+// terminal in one thread while another, which edits, changes it back.
+pthread_t editing_thread{};
+struct termios terminal_before{}; // as the editor found it
+volatile std::sig_atomic_t is_editing = 0;
+volatile std::sig_atomic_t marks_pastes = 0; // what is pasted now
+volatile std::sig_atomic_t is_resumed = 0;
+volatile std::sig_atomic_t is_resized = 0;
 
 void mark_pastes(bool on) {
   const std::string_view text = on ? kPasteOn : kPasteOff;
@@ -35,13 +45,27 @@ void mark_pastes(bool on) {
   static_cast<void>(::write(STDERR_FILENO, text.data(), text.size()));
 }
 
-// Does what the signal does by itself, without marked pastes. libedit, which
-// has put the terminal right before, calls it.
-void on_signal(int number) {
+// True iff another thread was asked: the one that edits gets the signal then.
+bool pass_on(int number) {
+  if (::pthread_equal(::pthread_self(), editing_thread) != 0) {
+    return false;
+  }
+  ::pthread_kill(editing_thread, number);
+  return true;
+}
+
+// Does what the signal does by itself, with the terminal as it was.
+void on_end_signal(int number) {
+  if (pass_on(number)) {
+    return;
+  }
   const int error = errno;
-  const bool were_marked = marks_pastes != 0;
-  if (were_marked) {
+  if (marks_pastes != 0) {
     mark_pastes(false);
+  }
+  // In the background the terminal is another's.
+  if (is_editing != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp()) {
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
   }
   struct sigaction ours{};
   struct sigaction by_default{};
@@ -50,10 +74,15 @@ void on_signal(int number) {
   ::raise(number);
   // Stopped, and going on.
   ::sigaction(number, &ours, nullptr);
-  if (were_marked) {
-    mark_pastes(true);
-  }
+  is_resumed = 1;
   errno = error;
+}
+
+void on_change_signal(int number) {
+  if (pass_on(number)) {
+    return;
+  }
+  (number == SIGCONT ? is_resumed : is_resized) = 1;
 }
 
 // libedit reads characters as the locale has them; ours are always UTF-8.
@@ -80,12 +109,7 @@ LineEditor::LineEditor(CompleteLine complete, size_t max_history)
   use_utf8();
   const char* terminal = std::getenv("TERM");
   can_paste_ = terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
-  struct sigaction action{};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_NODEFER; // the handler raises its signal again
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    ::sigaction(kSignals[i], &action, &earlier_actions_[i]);
-  }
+  handle_signals();
 
   HistEvent event;
   history_ = ::history_init();
@@ -97,17 +121,41 @@ LineEditor::LineEditor(CompleteLine complete, size_t max_history)
   el_set(edit_, EL_PROMPT, prompt_of);
   el_set(edit_, EL_EDITOR, "emacs");
   el_set(edit_, EL_HIST, ::history, history_);
-  // Puts the terminal right before a signal stops or ends us.
-  el_set(edit_, EL_SIGNAL, 1);
+  el_set(edit_, EL_GETCFN, read_key);
   bind_keys();
 }
 
 LineEditor::~LineEditor() {
   ::el_end(edit_);
   ::history_end(history_);
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    ::sigaction(kSignals[i], &earlier_actions_[i], nullptr);
+  for (const auto& [number, action] : earlier_actions_) {
+    ::sigaction(number, &action, nullptr);
   }
+}
+
+void LineEditor::handle_signals() {
+  editing_thread = ::pthread_self();
+  ::tcgetattr(STDIN_FILENO, &terminal_before);
+  for (const int number : kEndSignals) {
+    handle_signal(number, on_end_signal);
+  }
+  for (const int number : kChangeSignals) {
+    handle_signal(number, on_change_signal);
+  }
+}
+
+void LineEditor::handle_signal(int number, void (*handler)(int)) {
+  struct sigaction earlier{};
+  ::sigaction(number, nullptr, &earlier);
+  if (earlier.sa_handler == SIG_IGN) {
+    return; // and stays so
+  }
+  struct sigaction action{};
+  action.sa_handler = handler;
+  // on_end_signal() raises its signal again; poll() is not restarted.
+  action.sa_flags = SA_NODEFER | SA_RESTART;
+  ::sigaction(number, &action, nullptr);
+  earlier_actions_.emplace_back(number, earlier);
 }
 
 void LineEditor::bind_keys() {
@@ -132,6 +180,9 @@ void LineEditor::bind_keys() {
 TypedLine LineEditor::read(const std::string& prompt) {
   prompt_ = prompt;
   interrupted_ = false;
+  is_resumed = 0;
+  is_resized = 1; // maybe, while nothing was edited
+  is_editing = 1;
   if (can_paste_) {
     mark_pastes(true);
   }
@@ -139,6 +190,7 @@ TypedLine LineEditor::read(const std::string& prompt) {
   el_set(edit_, EL_PREP_TERM, 1);
   int length = 0;
   const char* line = ::el_gets(edit_, &length);
+  is_editing = 0;
   if (can_paste_) {
     mark_pastes(false);
   }
@@ -174,6 +226,55 @@ LineEditor& LineEditor::of(editline* edit) {
 
 char* LineEditor::prompt_of(editline* edit) {
   return of(edit).prompt_.data();
+}
+
+int LineEditor::read_key(editline* edit, wchar_t* key) {
+  constexpr auto kInvalid = static_cast<size_t>(-1);
+  constexpr auto kIncomplete = static_cast<size_t>(-2);
+  std::mbstate_t state{};
+  while (true) {
+    of(edit).follow_terminal();
+    struct pollfd input{STDIN_FILENO, POLLIN, 0};
+    if (::poll(&input, 1, -1) < 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      return -1;
+    }
+    char byte = 0;
+    const ssize_t n = ::read(STDIN_FILENO, &byte, 1);
+    if (n <= 0) {
+      return static_cast<int>(n);
+    }
+    size_t size = std::mbrtowc(key, &byte, 1, &state);
+    if (size == kInvalid) { // left out; the byte may begin another
+      state = {};
+      size = std::mbrtowc(key, &byte, 1, &state);
+    }
+    if (size == kInvalid) {
+      state = {};
+    } else if (size != kIncomplete) {
+      return 1;
+    }
+  }
+}
+
+void LineEditor::follow_terminal() {
+  if (is_resized != 0) {
+    is_resized = 0;
+    ::el_resize(edit_);
+  }
+  if (is_resumed == 0) {
+    return;
+  }
+  is_resumed = 0;
+  // Twice, as libedit doesn't know what has become of the terminal.
+  el_set(edit_, EL_PREP_TERM, 0);
+  el_set(edit_, EL_PREP_TERM, 1);
+  if (can_paste_) {
+    mark_pastes(true);
+  }
+  el_set(edit_, EL_REFRESH);
 }
 
 unsigned char LineEditor::on_interrupt(editline* edit, int /*key*/) {

@@ -28,7 +28,7 @@ class Chat:
 
     def __init__(self, command, home, cwd=None, ignoring=()):
         self.fd, terminal = pty.openpty()
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 40, 200, 0, 0))
+        self.resize(200)
 
         def start():
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -49,6 +49,10 @@ class Chat:
         os.close(terminal)
         self.raw = b""  # what was shown since the last thing that was typed
         self.wait_for(PROMPT, ingle_process.START_SECONDS)
+
+    def resize(self, columns):
+        size = struct.pack("4H", 40, columns, 0, 0)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, size)
 
     def type(self, text):
         self.raw = b""

@@ -22,9 +22,18 @@ QUESTION = "What is the capital of France?"
 ANSWERING = r"\n.*\w+ \w+ \w+"
 INTERRUPT = "\x03"
 UP = "\x1b[A"
+SEARCH = "\x12"
+SUSPEND = "\x1a"
 PASTE = "\x1b[200~{}\x1b[201~"
 PASTES_MARKED = b"\x1b[?2004h"
 PASTES_UNMARKED = b"\x1b[?2004l"
+
+
+def chat_command(model, max_tokens):
+    return [
+        *(BINARY, "chat", "--model", model, "--temperature", "0"),
+        *("--max-tokens", str(max_tokens)),
+    ]
 
 
 @pytest.fixture
@@ -250,6 +259,64 @@ def test_terminal_marks_no_pastes_after_a_signal_ends_a_chat(start_chat, number)
     assert PASTES_UNMARKED in chat.raw
     assert PASTES_MARKED not in chat.raw
     assert chat.process.wait(ingle_process.STOP_SECONDS) == -number
+
+
+@pytest.mark.parametrize("typed", ["Hel", SEARCH, PASTE[:6] + "Hel"])
+def test_interrupt_from_elsewhere_ends_no_chat(start_chat, typed):
+    chat = start_chat("--max-tokens", "4")
+    chat.type(typed)
+    for _ in range(3):
+        time.sleep(0.1)  # nothing is shown that tells when it waits for a key
+        chat.process.send_signal(signal.SIGINT)
+    chat.type(INTERRUPT + INTERRUPT)
+    chat.wait_for(PROMPT)
+    assert re.search(STATUS, chat.ask("Hello"))
+    chat.type(END)
+    assert chat.exit_code() == 0
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP]
+)
+def test_signal_that_a_shell_ignores_leaves_the_line(start_chat, number):
+    chat = start_chat("--max-tokens", "4", ignoring=[number])
+    chat.type("Hel")
+    chat.wait_for("Hel$")
+    for _ in range(3):
+        time.sleep(0.1)
+        chat.process.send_signal(number)
+    chat.type("lo")
+    chat.wait_for("^lo$")
+    assert re.search(STATUS, chat.ask(""))
+
+
+def test_line_is_there_again_after_a_suspension(model, tmp_path):
+    chat = Chat(
+        ["bash", "-mc", '"$@"; stty -a; fg', "bash", *chat_command(model, 4)],
+        tmp_path / "home",
+    )
+    try:
+        chat.type("Hel")
+        chat.wait_for("Hel$")
+        chat.type(SUSPEND)
+        shown = chat.wait_for(r"> Hel$")
+        assert re.search(r"\bisig icanon\b", shown)
+        assert PASTES_UNMARKED in chat.raw
+        assert chat.raw.rindex(PASTES_MARKED) > chat.raw.index(PASTES_UNMARKED)
+        assert re.search(STATUS, chat.ask("lo"))
+        chat.type(END)
+        assert chat.exit_code() == 0
+    finally:
+        chat.close()
+
+
+def test_line_takes_the_terminals_new_width(start_chat):
+    chat = start_chat()
+    chat.resize(20)
+    time.sleep(0.1)
+    chat.type("a" * 30)
+    chat.wait_for("a" * 11 + "$")
+    assert "a" * 18 + " \b" in chat.shown  # how libedit ends a line
 
 
 def test_terminal_marks_no_pastes_while_a_chat_is_suspended(start_chat):
