@@ -379,10 +379,7 @@ void Chat::describe(const GenerationEnd& end) const {
 }
 
 Result<int> chat(const Environment& env, const ChatFlags& flags) {
-  if (!is_utf8(flags.system)) {
-    return Status::invalid_request(
-        "--system is not UTF-8 text: use a terminal with a UTF-8 locale");
-  }
+  INGLE_RETURN_IF_ERROR(check_text("--system", flags.system));
   ProgressBar loading("loading", env.clock);
   INGLE_ASSIGN_OR_RETURN(
       auto options, engine_options(env, flags.model, loading));

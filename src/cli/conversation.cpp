@@ -2,7 +2,16 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
+
 namespace ingle {
+
+Status check_text(const std::string& flag, std::string_view text) {
+  return is_utf8(text)
+      ? Status::ok()
+      : Status::invalid_request(
+            flag + " is not UTF-8 text: use a terminal with a UTF-8 locale");
+}
 
 std::string Conversation::to_json() const {
   auto messages = nlohmann::ordered_json::array();

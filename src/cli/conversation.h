@@ -2,9 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/status.h"
+
 namespace ingle {
+
+// Errors: kInvalidRequest: `text`, which the flag gave, is not UTF-8. It would
+// be said with other characters in the place of some.
+Status check_text(const std::string& flag, std::string_view text);
 
 class Conversation {
  public:

@@ -172,6 +172,7 @@ Result<int> generate(const Environment& env, const GenerateFlags& flags) {
   if (flags.prompt.empty() == flags.ids.empty()) {
     return Status::invalid_request("give either --prompt TEXT or --ids 1,2,3");
   }
+  INGLE_RETURN_IF_ERROR(check_text("--prompt", flags.prompt));
   ProgressBar loading("loading", env.clock);
   INGLE_ASSIGN_OR_RETURN(
       auto options, engine_options(env, flags.model, loading));

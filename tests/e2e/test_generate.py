@@ -1,6 +1,7 @@
 """`ingle generate` and the small commands."""
 
 import json
+import os
 
 import pytest
 
@@ -20,6 +21,19 @@ def test_json_shape(model):
     assert out["finish_reason"] == "length"
     assert out["usage"]["completion_tokens"] == 4
     assert all(value >= 0 for value in out["timings"].values())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("generate", "--prompt"), ("chat", "--system")],
+    ids=lambda arguments: arguments[0],
+)
+def test_text_that_is_not_utf_8_is_refused(model, arguments):
+    latin_1 = os.fsdecode(b"caf\xe9")
+    done = ingle_process.run(*arguments, latin_1, "--model", model)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert f"{arguments[1]} is not UTF-8" in done.stderr
 
 
 def test_text_is_that_of_json(model):
