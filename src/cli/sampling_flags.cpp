@@ -1,5 +1,6 @@
 #include "cli/sampling_flags.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -101,6 +102,21 @@ void add_bias(
   biases.push_back(bias);
 }
 
+// As the API reads it: any 64 bits with a sign, and -1 leaves the choice to us.
+// CLI11's own reading wraps what is below 0 and clamps what is too large.
+std::optional<uint64_t> parse_seed(const std::string& text) {
+  int64_t seed = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, seed);
+  if (error != std::errc() || rest != end) {
+    throw CLI::ValidationError(
+        "--seed",
+        "has to be a whole number from -2^63 to 2^63 - 1; -1: a new one each "
+        "time");
+  }
+  return seed == -1 ? std::nullopt : std::optional(static_cast<uint64_t>(seed));
+}
+
 template <typename T>
 void set(T& value, const std::optional<T>& given) {
   value = given.value_or(value);
@@ -170,7 +186,12 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
           "ID=BIAS: what is added to a token's logit; may be repeated")
       ->type_name("TEXT")
       ->allow_extra_args(false);
-  command.add_option("--seed", flags.seed, "Same seed, same answer");
+  command
+      .add_option_function<std::string>(
+          "--seed",
+          [&flags](const std::string& text) { flags.seed = parse_seed(text); },
+          "Same seed, same answer; -1: a new one each time")
+      ->type_name("INT");
 }
 
 void add_default_flags(CLI::App& command, GenerationDefaults& defaults) {

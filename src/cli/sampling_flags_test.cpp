@@ -46,7 +46,7 @@ TEST(SamplingFlagsTest, EachFlagSetsItsOwn) {
          "--frequency-penalty",
          "0.8",
          "--seed",
-         "18446744073709551615"})
+         "9223372036854775807"})
       .apply_to(params);
   EXPECT_FLOAT_EQ(params.temperature, 0.1f);
   EXPECT_FLOAT_EQ(params.top_p, 0.2f);
@@ -56,7 +56,27 @@ TEST(SamplingFlagsTest, EachFlagSetsItsOwn) {
   EXPECT_FLOAT_EQ(params.repetition_penalty, 1.6f);
   EXPECT_FLOAT_EQ(params.presence_penalty, -0.7f);
   EXPECT_FLOAT_EQ(params.frequency_penalty, 0.8f);
-  EXPECT_EQ(params.seed, 18446744073709551615u);
+  EXPECT_EQ(params.seed, 9223372036854775807u);
+}
+
+TEST(SamplingFlagsTest, SeedIsReadAsTheApiReadsIt) {
+  EXPECT_EQ(parse({"--seed", "0"}).seed, 0u);
+  EXPECT_EQ(parse({"--seed", "-2"}).seed, ~uint64_t{1});
+  EXPECT_EQ(parse({"--seed=-9223372036854775808"}).seed, uint64_t{1} << 63);
+  EXPECT_EQ(parse({"--seed", "-1"}).seed, std::nullopt);
+  for (const char* const bad :
+       {"9223372036854775808",
+        "18446744073709551616",
+        "99999999999999999999",
+        "-9223372036854775809",
+        "1.5",
+        "1e3",
+        "0x10",
+        "7 ",
+        "x",
+        ""}) {
+    EXPECT_THROW(parse({"--seed=" + std::string(bad)}), CLI::ParseError) << bad;
+  }
 }
 
 TEST(SamplingFlagsTest, LogitBiasMayBeRepeated) {
