@@ -20,6 +20,7 @@ TEMPLATES = (
     "deepseek-ai-DeepSeek-R1-Distill-Llama-8B",
     "deepseek-ai-DeepSeek-V3.1",
     "google-gemma-2-2b-it",
+    "google-gemma-3-it",
     "google-gemma-4-31B-it",
     "meta-llama-Llama-3.1-8B-Instruct",
     "meta-llama-Llama-3.3-70B-Instruct",
