@@ -73,11 +73,21 @@ std::string spell_key(const std::vector<std::string>& keys) {
       : "YOUR-KEY";
 }
 
-std::string example_request(const std::string& url, const std::string& key) {
-  return "curl " + url + "/v1/chat/completions " +
+// One that this model answers.
+std::string example_request(
+    const ServedModel& model,
+    const std::string& url,
+    const std::string& key) {
+  const bool has_text = model.tokenizer != nullptr;
+  const bool has_chat = has_text && model.chat_template != nullptr;
+  const std::string body = has_chat
+      ? "\"messages\": [{\"role\": \"user\", "
+        "\"content\": \"What is the capital of France?\"}]"
+      : has_text ? "\"prompt\": \"The capital of France is\""
+                 : "\"prompt\": [1, 2, 3]";
+  return "curl " + url + "/v1/" + (has_chat ? "chat/" : "") + "completions " +
       (key.empty() ? "" : "-H \"Authorization: Bearer " + key + "\" ") +
-      "-d '{\"messages\": [{\"role\": \"user\", "
-      "\"content\": \"What is the capital of France?\"}]}'";
+      "-d '{" + body + "}'";
 }
 
 double seconds_since(
@@ -105,7 +115,7 @@ void print_ready(
       " for the weights, of " +
       human_bytes(static_cast<double>(machine_memory())) +
       " that this machine has");
-  print_line("  try      " + example_request(url, key));
+  print_line("  try      " + example_request(model, url, key));
 }
 
 Status serve(const Environment& env, const ServeFlags& flags) {

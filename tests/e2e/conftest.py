@@ -32,7 +32,7 @@ def start_server(model):
     """Starts servers that the test may end; what is left is ended after it."""
     servers = []
 
-    def start(*arguments, **options):
+    def start(*arguments, model=model, **options):
         server = ingle_process.Server("--model", model, *arguments, **options)
         servers.append(server)
         return server

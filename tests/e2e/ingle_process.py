@@ -46,13 +46,13 @@ def generate(model, *arguments):
 class Server:
     """An `ingle serve` on a free port, ready when constructed."""
 
-    def __init__(self, *arguments, command=(BINARY, "serve")):
+    def __init__(self, *arguments, command=(BINARY, "serve"), variables=None):
         self.process = subprocess.Popen(
             [*map(str, command), "--port", "0", *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=ENVIRONMENT,
+            env=ENVIRONMENT | (variables or {}),
             start_new_session=True,  # a Ctrl-C of ours is not the server's
         )
         self.output = []

@@ -1,4 +1,4 @@
-"""What a person meets: chat on a terminal, completions, the server's start."""
+"""What a person meets: chat on a terminal, and completions in a shell."""
 
 import concurrent.futures
 import json
@@ -433,37 +433,3 @@ def test_every_command_has_an_example_in_its_help(binary):
     for name in names:
         shown = ingle_process.run(name, "--help").stdout
         assert f"ingle {name}" in shown.rsplit("Example", 1)[-1], name
-
-
-def test_first_start_of_serve_says_what_one_needs(start_server):
-    server = start_server("--api-key", "secret-of-the-test")
-    deadline = time.monotonic() + 10
-    while "curl" not in server.log() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    log = server.log()
-    assert re.search(r"ready after \d", log)
-    assert f"{server.url}/v1" in log
-    assert "SmolLM2-135M-Instruct" in log
-    assert re.search(r"memory +[\d.]+ [MG]B .* [\d.]+ [GT]B", log)
-    assert f"curl {server.url}/v1/chat/completions" in log
-    assert "Authorization: Bearer YOUR-KEY" in log
-    assert "secret-of-the-test" not in log
-
-
-def test_curl_that_serve_prints_works_as_it_stands(start_server):
-    # The flags hold, as the request says nothing about them.
-    server = start_server("--temperature", "0", "--max-tokens", "3")
-    deadline = time.monotonic() + 10
-    while "curl" not in server.log() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    command = re.search(r"curl .*", server.log()).group()
-    done = subprocess.run(
-        ["bash", "-c", command],
-        capture_output=True,
-        text=True,
-        timeout=ANSWER_SECONDS,
-        check=False,
-    )
-    answer = json.loads(done.stdout)
-    assert answer["choices"][0]["message"]["content"] == "The capital of"
-    assert answer["choices"][0]["finish_reason"] == "length"
