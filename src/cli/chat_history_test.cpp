@@ -13,7 +13,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr const char* kPath = "/home/chat_history";
+constexpr const char* kFolder = "/history";
+constexpr const char* kPath = "/history/chat_history";
 
 class ChatHistoryTest : public testing::Test {
  protected:
@@ -36,7 +37,7 @@ TEST_F(ChatHistoryTest, InputsComeBackAsTheyWereTyped) {
   }
   EXPECT_EQ(kept(), inputs);
   EXPECT_THAT(
-      *fs_->list("/home"), ElementsAre("chat_history", "chat_history.lock"));
+      *fs_->list(kFolder), ElementsAre("chat_history", "chat_history.lock"));
 }
 
 TEST_F(ChatHistoryTest, SeveralChatsAddToOneHistory) {
@@ -76,7 +77,7 @@ TEST_F(ChatHistoryTest, ChatsThatAddAtOnceLoseNothing) {
 }
 
 TEST_F(ChatHistoryTest, PartThatACrashLeftIsWrittenOver) {
-  ASSERT_TRUE(fs_->create_directory("/home").is_ok());
+  ASSERT_TRUE(fs_->create_directory(kFolder).is_ok());
   const std::string part = std::string(kPath) + ".part";
   ASSERT_TRUE(write_file(*fs_, part, as_bytes("\"half")).is_ok());
   ASSERT_TRUE(ChatHistory(*fs_, kPath).add("a").is_ok());
@@ -106,7 +107,7 @@ TEST_F(ChatHistoryTest, KeepsTheLastInputs) {
 }
 
 TEST_F(ChatHistoryTest, LinesThatAreNotOursAreLeftOut) {
-  ASSERT_TRUE(fs_->create_directory("/home").is_ok());
+  ASSERT_TRUE(fs_->create_directory(kFolder).is_ok());
   constexpr std::string_view kText = "_HiStOrY_V2_\n\"a\"\n{}\n\"b\n\n\"c\"";
   ASSERT_TRUE(write_file(*fs_, kPath, as_bytes(kText)).is_ok());
   EXPECT_THAT(kept(), ElementsAre("a", "c"));
@@ -121,7 +122,7 @@ TEST_F(ChatHistoryTest, EveryFailureIsToldAndLeavesTheFileAsItWas) {
     failed = faulty.calls() >= n;
     EXPECT_EQ(added.is_ok(), !failed) << "call " << n;
     EXPECT_THAT(
-        *fs_->list("/home"), ElementsAre("chat_history", "chat_history.lock"));
+        *fs_->list(kFolder), ElementsAre("chat_history", "chat_history.lock"));
     if (failed) {
       EXPECT_EQ(added.code(), StatusCode::kNoSpace);
       EXPECT_THAT(kept(), ElementsAre("a"));
