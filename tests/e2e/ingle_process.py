@@ -111,6 +111,14 @@ class Server:
         )
         return urllib.request.urlopen(request, timeout=RUN_SECONDS)
 
+    def error_of(self, path, body):
+        """The status and the error of a POST that is not answered."""
+        try:
+            self.post(path, body).close()
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)["error"]
+        raise AssertionError(f"{path} has answered")
+
     def end(self, number=signal.SIGTERM):
         """Sends the signal; the exit code."""
         self.process.send_signal(number)

@@ -3,7 +3,6 @@
 import concurrent.futures
 import json
 import time
-import urllib.error
 import urllib.request
 
 import openai
@@ -27,12 +26,6 @@ def events(response):
     for line in response:
         if line.startswith(b"data: "):
             yield line[len(b"data: ") :].rstrip(b"\n").decode()
-
-
-def error_of(server, path, body):
-    with pytest.raises(urllib.error.HTTPError) as raised:
-        server.post(path, body)
-    return raised.value.code, json.load(raised.value)["error"]
 
 
 def test_paris_streamed_and_not_are_the_same_text(client):
@@ -133,19 +126,19 @@ def test_completions_take_token_ids(client):
 
 @pytest.mark.parametrize("prompt", ["", [], 7, {"text": "x"}, None, [1, "x"]])
 def test_completions_prompt_validation(server, prompt):
-    code, error = error_of(server, "/v1/completions", {"prompt": prompt})
+    code, error = server.error_of("/v1/completions", {"prompt": prompt})
     assert code == 400
     assert "prompt" in error["message"]
 
 
 def test_malformed_json_400(server):
-    code, error = error_of(server, "/v1/chat/completions", b'{"messages": [')
+    code, error = server.error_of("/v1/chat/completions", b'{"messages": [')
     assert code == 400
     assert error["type"] == "invalid_request_error"
 
 
 def test_empty_messages_400(server):
-    code, error = error_of(server, "/v1/chat/completions", {"messages": []})
+    code, error = server.error_of("/v1/chat/completions", {"messages": []})
     assert code == 400
     assert "messages" in error["message"]
 
@@ -153,7 +146,7 @@ def test_empty_messages_400(server):
 def test_wrong_type_names_its_place(server):
     messages = [{"role": "user", "content": "x"}, {"role": 3, "content": "x"}]
     body = {"messages": messages}
-    code, error = error_of(server, "/v1/chat/completions", body)
+    code, error = server.error_of("/v1/chat/completions", body)
     assert code == 400
     assert "messages[1].role" in error["message"] + str(error["param"])
 
@@ -181,7 +174,7 @@ def test_health_exact_body(server):
 
 
 def test_unknown_route_404(server):
-    code, error = error_of(server, "/v1/nothing", {})
+    code, error = server.error_of("/v1/nothing", {})
     assert code == 404
     assert error["message"]
 
