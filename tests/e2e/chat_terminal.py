@@ -63,32 +63,29 @@ class Chat:
         text = self.raw.decode(errors="replace")
         return ESCAPES.sub("", text).replace("\r", "")
 
+    def read(self, seconds):
+        """Takes in what is shown next; false: it ended, or nothing came."""
+        if not select.select([self.fd], [], [], max(seconds, 0))[0]:
+            return False
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:  # EIO: it ended
+            return False
+        self.raw += data
+        return data != b""
+
     def wait_for(self, pattern, seconds=ANSWER_SECONDS):
         """What was shown until the pattern was there."""
         deadline = time.monotonic() + seconds
         while not re.search(pattern, self.shown):
-            left = deadline - time.monotonic()
-            assert left > 0, f"no {pattern!r} in {self.shown!r}"
-            if not select.select([self.fd], [], [], left)[0]:
-                continue
-            try:
-                data = os.read(self.fd, 65536)
-            except OSError:  # EIO: it ended
-                data = b""
-            assert data, f"it ended before {pattern!r}: {self.shown!r}"
-            self.raw += data
+            more = self.read(deadline - time.monotonic())
+            assert more, f"no {pattern!r} in {self.shown!r}"
         return self.shown
 
     def read_to_end(self):
         deadline = time.monotonic() + ingle_process.STOP_SECONDS
-        while select.select([self.fd], [], [], deadline - time.monotonic())[0]:
-            try:
-                data = os.read(self.fd, 65536)
-            except OSError:
-                data = b""
-            if not data:
-                return
-            self.raw += data
+        while self.read(deadline - time.monotonic()):
+            pass
 
     def ask(self, text):
         """Types a line; what was shown until the next prompt."""
@@ -96,14 +93,12 @@ class Chat:
         return self.wait_for(PROMPT)
 
     def exit_code(self):
-        deadline = time.monotonic() + ingle_process.STOP_SECONDS
-        while self.process.poll() is None and time.monotonic() < deadline:
-            if select.select([self.fd], [], [], 0.1)[0]:
-                try:
-                    os.read(self.fd, 65536)
-                except OSError:
-                    pass
-        return self.process.poll()
+        """Nothing: it runs still."""
+        self.read_to_end()
+        try:
+            return self.process.wait(ingle_process.STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            return None
 
     def close(self):
         self.process.kill()

@@ -24,16 +24,14 @@ INTERRUPT = "\x03"
 UP = "\x1b[A"
 SEARCH = "\x12"
 SUSPEND = "\x1a"
-PASTE = "\x1b[200~{}\x1b[201~"
+PASTE_BEGIN = "\x1b[200~"
+PASTE = PASTE_BEGIN + "{}\x1b[201~"
 PASTES_MARKED = b"\x1b[?2004h"
 PASTES_UNMARKED = b"\x1b[?2004l"
 
 
-def chat_command(model, max_tokens):
-    return [
-        *(BINARY, "chat", "--model", model, "--temperature", "0"),
-        *("--max-tokens", str(max_tokens)),
-    ]
+def chat_command(model, *arguments):
+    return [BINARY, "chat", "--model", model, "--temperature", "0", *arguments]
 
 
 @pytest.fixture
@@ -41,8 +39,8 @@ def start_chat(model, tmp_path):
     chats = []
 
     def start(*arguments, **options):
-        command = [BINARY, "chat", "--model", model, "--temperature", "0"]
-        chats.append(Chat([*command, *arguments], tmp_path / "home", **options))
+        command = chat_command(model, *arguments)
+        chats.append(Chat(command, tmp_path / "home", **options))
         return chats[-1]
 
     yield start
@@ -52,7 +50,7 @@ def start_chat(model, tmp_path):
 
 def run_chat(model, text, *arguments):
     return subprocess.run(
-        [BINARY, "chat", "--model", model, "--temperature", "0", *arguments],
+        chat_command(model, *arguments),
         input=text,
         capture_output=True,
         text=True,
@@ -233,7 +231,7 @@ def test_history_that_cant_be_kept_is_said_once(start_chat, tmp_path):
 
 def test_paste_whose_end_is_lost_is_given_up_by_ctrl_c(start_chat):
     chat = start_chat("--max-tokens", "4")
-    chat.type("\x1b[200~one\rtwo")
+    chat.type(PASTE_BEGIN + "one\rtwo")
     chat.type(INTERRUPT)
     chat.wait_for(PROMPT)
     assert re.search(STATUS, chat.ask("Hello"))
@@ -261,7 +259,7 @@ def test_terminal_marks_no_pastes_after_a_signal_ends_a_chat(start_chat, number)
     assert chat.process.wait(ingle_process.STOP_SECONDS) == -number
 
 
-@pytest.mark.parametrize("typed", ["Hel", SEARCH, PASTE[:6] + "Hel"])
+@pytest.mark.parametrize("typed", ["Hel", SEARCH, PASTE_BEGIN + "Hel"])
 def test_interrupt_from_elsewhere_ends_no_chat(start_chat, typed):
     chat = start_chat("--max-tokens", "4")
     chat.type(typed)
@@ -292,7 +290,10 @@ def test_signal_that_a_shell_ignores_leaves_the_line(start_chat, number):
 
 def test_line_is_there_again_after_a_suspension(model, tmp_path):
     chat = Chat(
-        ["bash", "-mc", '"$@"; stty -a; fg', "bash", *chat_command(model, 4)],
+        [
+            *("bash", "-mc", '"$@"; stty -a; fg', "bash"),
+            *chat_command(model, "--max-tokens", "4"),
+        ],
         tmp_path / "home",
     )
     try:
@@ -321,7 +322,7 @@ def test_line_takes_the_terminals_new_width(start_chat):
 
 def test_terminal_marks_no_pastes_while_a_chat_is_suspended(start_chat):
     chat = start_chat("--max-tokens", "4")
-    chat.type("\x1ax")  # stops nothing here: no shell could wake it
+    chat.type(SUSPEND + "x")  # stops nothing here: no shell could wake it
     chat.wait_for("x")
     off = chat.raw.index(PASTES_UNMARKED)
     assert chat.raw.rindex(PASTES_MARKED) > off
