@@ -27,8 +27,8 @@ struct SamplingFlags {
   std::optional<float> xtc_probability;
   std::optional<float> xtc_threshold;
   std::optional<int> top_k;
-  std::optional<uint64_t>
-      seed; // nothing also where -1 was given, as in the API
+  // Nothing also where -1 was given, as in the API.
+  std::optional<uint64_t> seed;
 
   // Those that were given, over `params`.
   void apply_to(SamplingParams& params) const;

@@ -113,7 +113,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view input = input_text(data, size);
   const size_t end = input.find('\0');
   const bool has_text = end != std::string_view::npos;
-  const std::string_view text = has_text ? input.substr(end + 1) : kText;
+  const std::string_view text = input.substr(has_text ? end + 1 : input.size());
   if (has_text) {
     encode_with_sound_tokenizers(text.substr(0, kLongestSoundText));
   }
