@@ -5,6 +5,7 @@
 #include "cli/collecting_sink.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/engine_flags.h"
 #include "cli/engine_options.h"
 #include "cli/json_output.h"
 #include "engine/engine.h"
@@ -13,7 +14,7 @@ namespace ingle {
 namespace {
 
 struct BenchFlags {
-  std::string model;
+  EngineFlags engine;
   int prompt_tokens = 512;
   int max_tokens = 64;
   int repeat = 5;
@@ -41,7 +42,7 @@ GenerationRequest make_request(const BenchFlags& flags, int vocab_size) {
 Result<Rates> measure(const Environment& env, const BenchFlags& flags) {
   ProgressBar loading("loading", env.clock);
   INGLE_ASSIGN_OR_RETURN(
-      auto options, engine_options(env, flags.model, loading));
+      auto options, engine_options(env, flags.engine, loading));
   Engine engine(std::move(options), env.fs, env.clock);
   INGLE_RETURN_IF_ERROR(engine.wait_until_loaded());
   loading.finish();
@@ -118,10 +119,7 @@ void add_bench(CLI::App& app, const Environment& env, Run& run) {
   auto flags = std::make_shared<BenchFlags>();
   CLI::App* command =
       app.add_subcommand("bench", "Measure prefill and decode speed");
-  command->add_option(
-      "--model",
-      flags->model,
-      "Model folder or name (default: the default model)");
+  add_engine_flags(*command, flags->engine);
   command
       ->add_option("--prompt-tokens", flags->prompt_tokens, "Length of prompt")
       ->capture_default_str()

@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/conversation.h"
+#include "cli/engine_flags.h"
 #include "cli/engine_options.h"
 #include "cli/line_editor.h"
 #include "cli/progress_bar.h"
@@ -26,7 +27,7 @@ namespace ingle {
 namespace {
 
 struct ChatFlags {
-  std::string model;
+  EngineFlags engine;
   std::string system;
   std::optional<int> max_tokens;
   SamplingFlags sampling;
@@ -382,7 +383,7 @@ Result<int> chat(const Environment& env, const ChatFlags& flags) {
   INGLE_RETURN_IF_ERROR(check_text("--system", flags.system));
   ProgressBar loading("loading", env.clock);
   INGLE_ASSIGN_OR_RETURN(
-      auto options, engine_options(env, flags.model, loading));
+      auto options, engine_options(env, flags.engine, loading));
   Engine engine(std::move(options), env.fs, env.clock);
   {
     const StopSignals signals([&] { engine.request_stop(); });
@@ -409,10 +410,7 @@ void add_chat(CLI::App& app, const Environment& env, Run& run) {
   CLI::App* command = app.add_subcommand(
       "chat",
       "Talk to a model on the terminal; or give it one message, by a pipe");
-  command->add_option(
-      "--model",
-      flags->model,
-      "Model folder or name (default: the default model)");
+  add_engine_flags(*command, flags->engine);
   command->add_option(
       "--system", flags->system, "What the model is to be: the system prompt");
   command

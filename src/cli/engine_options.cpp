@@ -6,11 +6,11 @@ namespace ingle {
 
 Result<EngineOptions> engine_options(
     const Environment& env,
-    const std::string& model,
+    const EngineFlags& flags,
     ProgressBar& loading) {
   EngineOptions options;
-  INGLE_ASSIGN_OR_RETURN(options.model_folder, resolve_model(env, model));
-  options.numerics = default_numerics();
+  INGLE_ASSIGN_OR_RETURN(options.model_folder, resolve_model(env, flags.model));
+  options.run = flags.run_options();
   options.on_load_progress = loading.callback();
   return options;
 }

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/conversation.h"
+#include "cli/engine_flags.h"
 #include "cli/engine_options.h"
 #include "cli/json_output.h"
 #include "cli/sampling_flags.h"
@@ -19,13 +20,12 @@ namespace ingle {
 namespace {
 
 struct GenerateFlags {
-  std::string model;
+  EngineFlags engine;
   std::string prompt;
   std::string ids;
   int max_tokens = 256;
   SamplingFlags sampling;
   bool ignore_eos = false;
-  bool exact = false;
   bool json = false;
   std::optional<int> top_logprobs;
 };
@@ -175,8 +175,7 @@ Result<int> generate(const Environment& env, const GenerateFlags& flags) {
   INGLE_RETURN_IF_ERROR(check_text("--prompt", flags.prompt));
   ProgressBar loading("loading", env.clock);
   INGLE_ASSIGN_OR_RETURN(
-      auto options, engine_options(env, flags.model, loading));
-  options.numerics = flags.exact ? Numerics::kExact : options.numerics;
+      auto options, engine_options(env, flags.engine, loading));
   Engine engine(std::move(options), env.fs, env.clock);
   const StopSignals signals([&] { engine.request_stop(); });
   INGLE_RETURN_IF_ERROR(engine.wait_until_loaded());
@@ -207,10 +206,7 @@ void add_generate(CLI::App& app, const Environment& env, Run& run) {
   auto flags = std::make_shared<GenerateFlags>();
   CLI::App* command = app.add_subcommand(
       "generate", "Answer one prompt, printed as it is decoded");
-  command->add_option(
-      "--model",
-      flags->model,
-      "Model folder or name (default: the default model)");
+  add_engine_flags(*command, flags->engine);
   command->add_option(
       "--prompt",
       flags->prompt,
@@ -231,10 +227,6 @@ void add_generate(CLI::App& app, const Environment& env, Run& run) {
           flags->top_logprobs,
           "With --json: the N likeliest tokens at each position")
       ->check(CLI::Range(0, 100));
-  command->add_flag(
-      "--exact",
-      flags->exact,
-      "f32 throughout; the only mode on a CPU in this version");
   command->add_flag("--json", flags->json, "Print one JSON object at the end");
   command->footer(
       "Without sampling flags the likeliest token is taken each time.\n"

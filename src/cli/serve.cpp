@@ -9,6 +9,7 @@
 #include "cli/api_keys.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/engine_flags.h"
 #include "cli/engine_options.h"
 #include "cli/machine.h"
 #include "cli/sampling_flags.h"
@@ -21,7 +22,7 @@ namespace ingle {
 namespace {
 
 struct ServeFlags {
-  std::string model;
+  EngineFlags engine;
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
   std::vector<std::string> api_keys;
@@ -125,7 +126,7 @@ Status serve(const Environment& env, const ServeFlags& flags) {
   const std::string key = spell_key(api_keys);
   ProgressBar loading("loading", env.clock);
   INGLE_ASSIGN_OR_RETURN(
-      auto options, engine_options(env, flags.model, loading));
+      auto options, engine_options(env, flags.engine, loading));
   options.defaults = flags.defaults;
   const std::string name = base_name(options.model_folder);
 
@@ -165,10 +166,7 @@ void add_serve(CLI::App& app, const Environment& env, Run& run) {
   auto flags = std::make_shared<ServeFlags>();
   CLI::App* command = app.add_subcommand(
       "serve", "Serve a model over the OpenAI API until Ctrl-C");
-  command->add_option(
-      "--model",
-      flags->model,
-      "Model folder or name (default: the default model)");
+  add_engine_flags(*command, flags->engine);
   command->add_option("--host", flags->host, "Address to listen on")
       ->capture_default_str();
   command

@@ -63,7 +63,7 @@ class Engine::Runner {
         load_model(
             fs_,
             options_.model_folder,
-            options_.numerics,
+            options_.run,
             std::move(stop),
             options_.on_load_progress));
     INGLE_ASSIGN_OR_RETURN(

@@ -17,13 +17,13 @@
 #include "base/status.h"
 #include "engine/default_seeds.h"
 #include "engine/generator.h"
-#include "model/numerics.h"
+#include "model/run_options.h"
 
 namespace ingle {
 
 struct EngineOptions {
   std::string model_folder;
-  Numerics numerics = Numerics::kExact;
+  RunOptions run;
   GenerationDefaults defaults; // stand over generation_config.json
   // Told of the bytes of weights that are loaded, on the engine thread.
   std::function<void(uint64_t done, uint64_t total)> on_load_progress;

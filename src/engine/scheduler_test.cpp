@@ -26,7 +26,7 @@ class SchedulerTest : public testing::TestWithParam<Config> {
   void SetUp() override {
     const auto fs = make_memory_file_system();
     ASSERT_TRUE(write_tiny_llama(*fs, "/tiny").is_ok());
-    auto model = load_model(*fs, "/tiny", Numerics::kExact);
+    auto model = load_model(*fs, "/tiny", {Numerics::kExact});
     ASSERT_TRUE(model.is_ok()) << model.status().message();
     model_ = std::move(model).value();
     served_->name = "tiny";

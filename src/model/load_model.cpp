@@ -1,18 +1,43 @@
 #include "model/load_model.h"
 
+#include "base/cores.h"
+#include "model/blas_threads.h"
 #include "model/config.h"
 #include "model/families/llama.h"
 #include "model/weight_source.h"
 #include "weights/safetensors_reader.h"
 
 namespace ingle {
+namespace {
+
+Status check_numerics(Numerics numerics, const std::string& folder) {
+  if (numerics == Numerics::kNear || numerics == Numerics::kFast) {
+    return Status::unsupported(
+        folder +
+        ": this version has no CPU kernels for near and fast "
+        "numerics: use --exact");
+  }
+  return Status::ok();
+}
+
+// Products of dense matrices are all that exact mode spends time on; beside
+// kernels of our own the library's threads would be in their way.
+void set_threads(const RunOptions& options, FileSystem& fs) {
+  const int threads =
+      options.threads > 0 ? options.threads : physical_cores(fs);
+  set_blas_threads(options.numerics == Numerics::kExact ? threads : 1);
+}
+
+} // namespace
 
 Result<std::unique_ptr<const Model>> load_model(
     FileSystem& fs,
     const std::string& folder,
-    Numerics numerics,
+    RunOptions options,
     std::stop_token stop,
     std::function<void(uint64_t done, uint64_t total)> on_progress) {
+  INGLE_RETURN_IF_ERROR(check_numerics(options.numerics, folder));
+  set_threads(options, fs);
   const std::string config_path = join_path(folder, "config.json");
   INGLE_ASSIGN_OR_RETURN(const std::string json, fs.read(config_path));
   INGLE_ASSIGN_OR_RETURN(
@@ -22,7 +47,7 @@ Result<std::unique_ptr<const Model>> load_model(
       *files,
       folder,
       config.quantization,
-      numerics,
+      options.numerics,
       std::move(stop),
       std::move(on_progress));
   INGLE_ASSIGN_OR_RETURN(auto model, load_llama(config, weights));

@@ -10,7 +10,7 @@
 #include "base/file_system.h"
 #include "base/status.h"
 #include "model/model.h"
-#include "model/numerics.h"
+#include "model/run_options.h"
 
 namespace ingle {
 
@@ -19,13 +19,14 @@ namespace ingle {
 // on this thread, of how many bytes of weights are loaded.
 //
 // Threads: the thread that will run the model: MLX arrays stay with the thread
-//          that made them.
+//          that made them. The number of threads that compute holds for the
+//          whole process.
 // Errors:  kNotFound, kIo, kCorruption, kUnsupported; one line that names the
 //          file and the cause. kCancelled soon after `stop` is requested.
 Result<std::unique_ptr<const Model>> load_model(
     FileSystem& fs,
     const std::string& folder,
-    Numerics numerics,
+    RunOptions options,
     std::stop_token stop = {},
     std::function<void(uint64_t done, uint64_t total)> on_progress = {});
 

@@ -25,7 +25,8 @@ class LoadModelTest : public testing::Test {
   }
 
   Status failure() {
-    const Status status = load_model(*fs_, "/tiny", Numerics::kExact).status();
+    const Status status =
+        load_model(*fs_, "/tiny", {Numerics::kExact}).status();
     EXPECT_EQ(status.message().find('\n'), std::string::npos);
     EXPECT_NE(status.message().find("/tiny"), std::string::npos)
         << status.message();
@@ -35,9 +36,18 @@ class LoadModelTest : public testing::Test {
   std::unique_ptr<FileSystem> fs_ = make_memory_file_system();
 };
 
-TEST_F(LoadModelTest, LoadsInBothNumericModes) {
-  EXPECT_TRUE(load_model(*fs_, "/tiny", Numerics::kExact).is_ok());
-  EXPECT_TRUE(load_model(*fs_, "/tiny", Numerics::kNative).is_ok());
+TEST_F(LoadModelTest, LoadsInBothModesOfMlx) {
+  EXPECT_TRUE(load_model(*fs_, "/tiny", {Numerics::kExact}).is_ok());
+  EXPECT_TRUE(load_model(*fs_, "/tiny", {Numerics::kNative}).is_ok());
+}
+
+TEST_F(LoadModelTest, ModesWithoutKernelsAreRefused) {
+  for (const Numerics numerics : {Numerics::kNear, Numerics::kFast}) {
+    const Status status = load_model(*fs_, "/tiny", {numerics}).status();
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+    EXPECT_EQ(status.message().find('\n'), std::string::npos);
+    EXPECT_NE(status.message().find("--exact"), std::string::npos);
+  }
 }
 
 // Acceptance 206.
@@ -110,7 +120,7 @@ TEST_F(LoadModelTest, AbsentFilesAreNamed) {
 TEST_F(LoadModelTest, EveryFailedCallIsAnErrorAndNothingElse) {
   for (uint64_t n = 1;; ++n) {
     FaultyFileSystem faulty(*fs_, n, StatusCode::kIo);
-    const auto model = load_model(faulty, "/tiny", Numerics::kExact);
+    const auto model = load_model(faulty, "/tiny", {Numerics::kExact});
     if (faulty.calls() < n) {
       EXPECT_TRUE(model.is_ok());
       EXPECT_GT(n, 2u);
@@ -123,7 +133,7 @@ TEST_F(LoadModelTest, StopsWhenAsked) {
   std::stop_source stop;
   stop.request_stop();
   EXPECT_EQ(
-      load_model(*fs_, "/tiny", Numerics::kExact, stop.get_token())
+      load_model(*fs_, "/tiny", {Numerics::kExact}, stop.get_token())
           .status()
           .code(),
       StatusCode::kCancelled);

@@ -30,7 +30,7 @@ std::vector<Json> golden_cases() {
 std::unique_ptr<const Model> load_tiny(const TinyLlamaOptions& options = {}) {
   const auto fs = make_memory_file_system();
   EXPECT_TRUE(write_tiny_llama(*fs, "/tiny", options).is_ok());
-  auto model = load_model(*fs, "/tiny", Numerics::kExact);
+  auto model = load_model(*fs, "/tiny", {Numerics::kExact});
   EXPECT_TRUE(model.is_ok()) << model.status().message();
   return std::move(model).value();
 }

@@ -102,6 +102,25 @@ def test_every_command_has_help_with_an_example(binary, command):
     assert f"ingle {command}" in done.stdout
 
 
+@pytest.mark.parametrize("command", ["serve", "chat", "generate", "bench"])
+def test_commands_that_load_a_model_choose_how_it_runs(binary, command):
+    shown = ingle_process.run(command, "--help").stdout
+    for flag in ("--model", "--numerics", "--exact", "--threads"):
+        assert flag in shown
+    done = ingle_process.run(command, "--exact", "--numerics", "fast")
+    assert done.returncode == 2
+    assert "--numerics" in done.stderr
+
+
+def test_answer_does_not_depend_on_threads(model):
+    options = ("--ids", PROMPT_IDS, "--max-tokens", 8, "--exact")
+    one, two = (
+        ingle_process.generate(model, *options, "--threads", threads)["ids"]
+        for threads in (1, 2)
+    )
+    assert one == two
+
+
 def test_ingle_alone_prints_help(binary):
     done = ingle_process.run()
     assert "serve" in done.stdout + done.stderr

@@ -24,7 +24,7 @@ const Model* default_model() {
     auto loaded = load_model(
         *fs,
         join_path(home ? home : "", "models/SmolLM2-135M-Instruct"),
-        Numerics::kExact);
+        {Numerics::kExact});
     return loaded.is_ok() ? std::move(loaded).value() : nullptr;
   }();
   return model.get();

@@ -1,0 +1,62 @@
+#include "cli/engine_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <gtest/gtest.h>
+
+namespace ingle {
+namespace {
+
+EngineFlags parse(const std::string& line) {
+  CLI::App app;
+  EngineFlags flags;
+  add_engine_flags(app, flags);
+  app.parse(line);
+  return flags;
+}
+
+TEST(EngineFlagsTest, WithoutFlagsTheDeviceDecides) {
+  const RunOptions options = parse("").run_options();
+  EXPECT_EQ(options.numerics, default_numerics());
+  EXPECT_EQ(options.threads, 0);
+}
+
+TEST(EngineFlagsTest, EachModeHasItsName) {
+  for (const Numerics numerics :
+       {Numerics::kNear, Numerics::kFast, Numerics::kExact}) {
+    const std::string name(to_string(numerics));
+    EXPECT_EQ(parse("--numerics " + name).run_options().numerics, numerics);
+  }
+}
+
+TEST(EngineFlagsTest, ExactIsShortForItsMode) {
+  EXPECT_EQ(parse("--exact").run_options().numerics, Numerics::kExact);
+  EXPECT_EQ(parse("--exact --numerics exact").numerics, Numerics::kExact);
+}
+
+TEST(EngineFlagsTest, ExactBesideAnotherModeIsRefused) {
+  for (const char* const line :
+       {"--exact --numerics fast",
+        "--numerics near --exact",
+        "--exact --numerics near"}) {
+    EXPECT_THROW(parse(line), CLI::ValidationError) << line;
+  }
+}
+
+TEST(EngineFlagsTest, OtherModesAreRefused) {
+  for (const char* const name : {"native", "NEAR", "1", "''"}) {
+    EXPECT_THROW(parse(std::string("--numerics ") + name), CLI::ParseError)
+        << name;
+  }
+}
+
+TEST(EngineFlagsTest, ThreadsHaveARange) {
+  EXPECT_EQ(parse("--threads 1").run_options().threads, 1);
+  EXPECT_EQ(parse("--threads 1024").run_options().threads, 1024);
+  for (const char* const value : {"0", "-1", "1025", "2.5", "x"}) {
+    EXPECT_THROW(parse(std::string("--threads ") + value), CLI::ParseError)
+        << value;
+  }
+}
+
+} // namespace
+} // namespace ingle

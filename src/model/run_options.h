@@ -1,0 +1,13 @@
+// How a model is to be run.
+#pragma once
+
+#include "model/numerics.h"
+
+namespace ingle {
+
+struct RunOptions {
+  Numerics numerics = Numerics::kExact;
+  int threads = 0; // that compute; 0: one for each physical core
+};
+
+} // namespace ingle
