@@ -10,6 +10,9 @@ find_library(LIBEDIT_LIBRARY edit REQUIRED)
 add_library(libedit INTERFACE IMPORTED)
 target_include_directories(libedit INTERFACE "${LIBEDIT_INCLUDE_DIR}")
 target_link_libraries(libedit INTERFACE "${LIBEDIT_LIBRARY}")
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # compiled into its user
+add_library(xxhash INTERFACE IMPORTED)
+target_include_directories(xxhash INTERFACE "${XXHASH_INCLUDE_DIR}")
 
 execute_process(
   COMMAND "${INGLE_PYTHON}" -m mlx --cmake-dir

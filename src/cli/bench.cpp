@@ -2,115 +2,150 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/collecting_sink.h"
+#include "base/cores.h"
+#include "cli/bench_report.h"
+#include "cli/bench_session.h"
 #include "cli/commands.h"
+#include "cli/commit.h"
 #include "cli/console.h"
 #include "cli/engine_flags.h"
-#include "cli/engine_options.h"
 #include "cli/json_output.h"
-#include "engine/engine.h"
+#include "cli/machine.h"
+#include "cli/model_argument.h"
+#include "cli/model_hash.h"
+#include "cli/progress_bar.h"
+#include "cli/stop_signals.h"
 
 namespace ingle {
 namespace {
 
+constexpr int kMaxTokens = 1 << 20;
+constexpr int kMaxRows = 1024;
+
+enum class Form { kTable, kCsv, kJson };
+
 struct BenchFlags {
   EngineFlags engine;
-  int prompt_tokens = 512;
-  int max_tokens = 64;
-  int repeat = 5;
+  BenchSizes sizes;
+  int repeat = 3;
+  bool csv = false;
   bool json = false;
-};
 
-// Tokens per second over the runs.
-struct Rates {
-  std::vector<double> prefill;
-  std::vector<double> decode;
-};
-
-GenerationRequest make_request(const BenchFlags& flags, int vocab_size) {
-  GenerationRequest request;
-  // Spread over the vocabulary, and the same in every run.
-  for (int i = 0; i < flags.prompt_tokens; ++i) {
-    request.prompt.push_back(
-        static_cast<TokenId>((int64_t{i} * 7919 + 11) % vocab_size));
+  Form form() const {
+    return json ? Form::kJson : csv ? Form::kCsv : Form::kTable;
   }
-  request.max_tokens = flags.max_tokens;
-  request.ignore_eos = true;
-  return request;
+};
+
+Result<BenchSetting> describe_setting(
+    const Environment& env,
+    const std::string& folder,
+    const RunOptions& options) {
+  BenchSetting setting;
+  setting.commit = kCommit;
+  setting.machine = processor_name();
+  setting.isa = join(instruction_sets(), " ");
+  setting.threads =
+      options.threads > 0 ? options.threads : physical_cores(env.fs);
+  setting.numerics = to_string(options.numerics);
+  setting.model = base_name(folder);
+  INGLE_ASSIGN_OR_RETURN(setting.model_hash, model_hash(env.fs, folder));
+  return setting;
 }
 
-Result<Rates> measure(const Environment& env, const BenchFlags& flags) {
-  ProgressBar loading("loading", env.clock);
-  INGLE_ASSIGN_OR_RETURN(
-      auto options, engine_options(env, flags.engine, loading));
-  Engine engine(std::move(options), env.fs, env.clock);
-  INGLE_RETURN_IF_ERROR(engine.wait_until_loaded());
-  loading.finish();
-  const int vocab_size = engine.model()->vocab_size;
-  Rates rates;
-  for (int i = 0; i <= flags.repeat; ++i) {
-    const auto sink = std::make_shared<CollectingSink>();
-    INGLE_RETURN_IF_ERROR(
-        engine.submit(make_request(flags, vocab_size), sink).status());
-    const GenerationEnd end = sink->wait();
-    INGLE_RETURN_IF_ERROR(end.status);
-    if (i == 0) {
-      continue; // warm-up
+void print_setting(const BenchSetting& setting) {
+  print_line(
+      setting.model + ", " + setting.numerics + " numerics, " +
+      std::to_string(setting.threads) + " threads, " + setting.machine);
+}
+
+size_t longest_name(const std::vector<BenchTest>& tests) {
+  size_t longest = 0;
+  for (const auto& test : tests) {
+    longest = std::max(longest, test_name(test).size());
+  }
+  return longest;
+}
+
+// Lines of a table are printed as they come.
+Result<std::vector<Measurement>> measure_all(
+    const Environment& env,
+    BenchSession& session,
+    const std::vector<BenchTest>& tests,
+    const BenchFlags& flags) {
+  const size_t width = longest_name(tests);
+  const bool is_table = flags.form() == Form::kTable;
+  if (is_table) {
+    print_line(table_head(width));
+  }
+  std::vector<Measurement> measurements;
+  for (const auto& test : tests) {
+    ProgressBar bar(test_name(test), env.clock);
+    INGLE_ASSIGN_OR_RETURN(
+        auto measured, session.measure(test, flags.repeat, bar.callback()));
+    bar.finish();
+    if (is_table) {
+      print_line(table_row(measured, width));
     }
-    rates.prefill.push_back(
-        end.stats.prompt_tokens * 1000 / end.stats.prefill_ms);
-    rates.decode.push_back(
-        (end.stats.generated_tokens - 1) * 1000 / end.stats.decode_ms);
+    measurements.push_back(std::move(measured));
   }
-  return rates;
-}
-
-struct Summary {
-  double median = 0;
-  double min = 0;
-  double max = 0;
-};
-
-Summary summarise(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return {values[values.size() / 2], values.front(), values.back()};
-}
-
-std::string describe(const char* name, const Summary& summary) {
-  char line[128];
-  std::snprintf(
-      line,
-      sizeof(line),
-      "%-8s %8.1f tokens/s (min %.1f, max %.1f)",
-      name,
-      summary.median,
-      summary.min,
-      summary.max);
-  return line;
-}
-
-nlohmann::ordered_json to_json(const Summary& summary) {
-  return {
-      {"median", summary.median}, {"min", summary.min}, {"max", summary.max}};
+  return measurements;
 }
 
 Status bench(const Environment& env, const BenchFlags& flags) {
-  INGLE_ASSIGN_OR_RETURN(const Rates rates, measure(env, flags));
-  const Summary prefill = summarise(rates.prefill);
-  const Summary decode = summarise(rates.decode);
-  if (flags.json) {
-    nlohmann::ordered_json result;
-    result["prompt_tokens"] = flags.prompt_tokens;
-    result["max_tokens"] = flags.max_tokens;
-    result["repeat"] = flags.repeat;
-    result["prefill_tokens_per_second"] = to_json(prefill);
-    result["decode_tokens_per_second"] = to_json(decode);
-    print_json(result);
-  } else {
-    print_line(describe("prefill", prefill));
-    print_line(describe("decode", decode));
+  const auto tests = plan_tests(flags.sizes);
+  if (tests.empty()) {
+    return Status::invalid_request(
+        "nothing to measure: --prompt and --gen are 0");
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const std::string folder, resolve_model(env, flags.engine.model));
+  const RunOptions options = flags.engine.run_options();
+  std::stop_source stop;
+  const StopSignals signals([&] { stop.request_stop(); });
+  INGLE_ASSIGN_OR_RETURN(
+      const auto setting, describe_setting(env, folder, options));
+  ProgressBar loading("loading", env.clock);
+  INGLE_ASSIGN_OR_RETURN(
+      auto session,
+      BenchSession::load(
+          env.fs,
+          env.clock,
+          folder,
+          options,
+          stop.get_token(),
+          loading.callback()));
+  loading.finish();
+  if (flags.form() == Form::kTable) {
+    print_setting(setting);
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const auto measurements, measure_all(env, session, tests, flags));
+  const uint64_t peak = peak_memory();
+  switch (flags.form()) {
+    case Form::kTable:
+      print_line("peak memory " + human_bytes(static_cast<double>(peak)));
+      break;
+    case Form::kCsv:
+      print(to_csv(setting, measurements, peak));
+      break;
+    case Form::kJson:
+      print_json(to_json(setting, measurements, peak));
+      break;
   }
   return Status::ok();
+}
+
+void add_sizes(
+    CLI::App& command,
+    const char* name,
+    std::vector<int>& sizes,
+    const CLI::Range& range,
+    const char* help) {
+  command.add_option(name, sizes, help)
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("N,...")
+      ->check(range);
 }
 
 } // namespace
@@ -120,18 +155,39 @@ void add_bench(CLI::App& app, const Environment& env, Run& run) {
   CLI::App* command =
       app.add_subcommand("bench", "Measure prefill and decode speed");
   add_engine_flags(*command, flags->engine);
+  const CLI::Range tokens(0, kMaxTokens);
+  BenchSizes& sizes = flags->sizes;
+  add_sizes(
+      *command, "--prompt", sizes.prompt, tokens, "Lengths of prompts to read");
+  add_sizes(
+      *command, "--gen", sizes.gen, tokens, "Tokens to decode (default: 64)");
+  add_sizes(
+      *command,
+      "--depth",
+      sizes.depth,
+      tokens,
+      "Decode after so many tokens (default: 0)");
+  add_sizes(
+      *command,
+      "--batch",
+      sizes.batch,
+      CLI::Range(1, kMaxRows),
+      "Decode so many answers at the same time (default: 1)");
   command
-      ->add_option("--prompt-tokens", flags->prompt_tokens, "Length of prompt")
+      ->add_option(
+          "--repeat", flags->repeat, "Runs of each test, after a warm-up")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command->add_option("--max-tokens", flags->max_tokens, "Length of the answer")
-      ->capture_default_str()
-      ->check(CLI::Range(2, 1 << 20));
-  command->add_option("--repeat", flags->repeat, "Runs after one warm-up")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--json", flags->json, "Print one JSON object");
-  command->footer("Example: ingle bench --prompt-tokens 2048 --repeat 3");
+      ->check(CLI::Range(1, 1000));
+  CLI::Option* json =
+      command->add_flag("--json", flags->json, "Print one JSON object");
+  command->add_flag("--csv", flags->csv, "Print CSV")->excludes(json);
+  command->footer(
+      "Without sizes it measures a list of each; with any, those alone.\n"
+      "pp512 reads 512 tokens; tg64@d2048 b8 decodes 64 tokens of each of 8\n"
+      "answers after 2048 tokens; tg64+sample does so at temperature 0.7 and\n"
+      "top-p 0.95. overhead is what a step takes beside evaluating the model,\n"
+      "sampler the part of it that picks tokens.\n"
+      "Example: ingle bench --prompt 512,2048 --gen 64 --depth 0,8192");
   command->callback([&env, &run, flags] {
     run = [&env, flags] {
       const Status status = bench(env, *flags);

@@ -25,24 +25,8 @@ struct Finding {
   std::string advice;
 };
 
-Finding instruction_sets() {
-  std::vector<std::string> sets;
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) {
-    sets.push_back("avx2");
-  }
-  if (__builtin_cpu_supports("avx512f")) {
-    sets.push_back("avx512");
-  }
-  if (__builtin_cpu_supports("avx512vnni")) {
-    sets.push_back("avx512-vnni");
-  }
-  if (__builtin_cpu_supports("avx512bf16")) {
-    sets.push_back("avx512-bf16");
-  }
-#elif defined(__aarch64__)
-  sets.push_back("neon");
-#endif
+Finding vector_instructions() {
+  const auto sets = instruction_sets();
   return {
       "instruction sets",
       sets.empty() ? "portable only" : join(sets, " "),
@@ -138,7 +122,7 @@ std::vector<Finding> examine(const Environment& env) {
       {"mlx", mlx::core::version(), ""},
       device(),
       {"cores", std::to_string(sysconf(_SC_NPROCESSORS_ONLN)), ""},
-      instruction_sets(),
+      vector_instructions(),
       blas(),
       memory(),
       disk(env),

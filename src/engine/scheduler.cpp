@@ -22,7 +22,9 @@ Scheduler::Scheduler(
       served_(std::move(served)),
       options_(options),
       clock_(clock),
-      on_departure_(std::move(on_departure)) {}
+      on_departure_(std::move(on_departure)),
+      evaluation_(clock),
+      sampling_(clock) {}
 
 Status Scheduler::add(Arrival arrival) {
   const auto length = static_cast<int64_t>(arrival.request.prompt.size());
@@ -120,7 +122,7 @@ void Scheduler::forward(const std::vector<Sequence*>& chosen) {
   for (Sequence* sequence : chosen) {
     batch.push_back(sequence->next_row(options_.prefill_chunk));
   }
-  const auto step = run_step(model_, batch);
+  const auto step = run_step(model_, batch, &evaluation_);
   if (!step.is_ok()) {
     for (Sequence* sequence : chosen) {
       fail(*sequence, step.status());
@@ -135,7 +137,7 @@ void Scheduler::forward(const std::vector<Sequence*>& chosen) {
   }
   for (size_t i = 0; i < chosen.size(); ++i) {
     const size_t size = logits_count(batch[i]) * vocabulary;
-    const Status status = chosen[i]->accept(rest.first(size));
+    const Status status = chosen[i]->accept(rest.first(size), sampling_);
     rest = rest.subspan(size);
     if (!status.is_ok()) {
       fail(*chosen[i], status);

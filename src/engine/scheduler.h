@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/stopwatch.h"
 #include "engine/generator.h"
 #include "engine/sequence.h"
 #include "model/model.h"
@@ -73,6 +74,15 @@ class Scheduler {
   // Admits what fits and runs one step. Does nothing when not busy.
   void step();
 
+  // How much of all steps so far MLX took to evaluate their graphs, and
+  // processors and samplers took to pick tokens.
+  std::chrono::steady_clock::duration evaluation_time() const {
+    return evaluation_.total();
+  }
+  std::chrono::steady_clock::duration sampling_time() const {
+    return sampling_.total();
+  }
+
  private:
   using Rows = std::vector<std::unique_ptr<Sequence>>;
 
@@ -91,6 +101,8 @@ class Scheduler {
 
   std::deque<Arrival> queue_;
   Rows rows_; // in order of admission
+  Stopwatch evaluation_;
+  Stopwatch sampling_;
 };
 
 } // namespace ingle

@@ -116,6 +116,16 @@ TEST_P(SchedulerTest, warm_cache_continuation_identical) {
   EXPECT_EQ(warm->wait().stats.prompt_tokens, 60);
 }
 
+TEST_P(SchedulerTest, EvaluationAndSamplingArePartsOfTheStepsTime) {
+  const auto begin = clock_.now();
+  const auto sink = start(request(prompt(20), 4));
+  run();
+  const auto whole = clock_.now() - begin;
+  EXPECT_GT(scheduler_->evaluation_time().count(), 0);
+  EXPECT_GT(scheduler_->sampling_time().count(), 0);
+  EXPECT_LE(scheduler_->evaluation_time() + scheduler_->sampling_time(), whole);
+}
+
 // Acceptance 3.
 TEST_P(SchedulerTest, warm_cache_ge_prompt_errors) {
   start(request(prompt(20), 1));

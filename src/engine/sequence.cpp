@@ -67,7 +67,7 @@ Row Sequence::next_row(int chunk) {
   return {piece, &kv_, samples ? Logits::kLast : Logits::kNone};
 }
 
-Status Sequence::accept(std::span<const float> logits) {
+Status Sequence::accept(std::span<const float> logits, Stopwatch& sampling) {
   const size_t prompt_length = request_.prompt.size();
   if (reported_ < prompt_length) {
     const size_t piece = prompt_length - prompt_left() - reported_;
@@ -84,7 +84,7 @@ Status Sequence::accept(std::span<const float> logits) {
       logits = logits.last(logits.size() / piece);
     }
   }
-  return generate(logits);
+  return generate(logits, sampling);
 }
 
 Status Sequence::report_piece(std::span<const float> logits, size_t length) {
@@ -125,21 +125,21 @@ Result<std::vector<GeneratedToken>> Sequence::score(
   return tokens;
 }
 
-Status Sequence::generate(std::span<const float> logits) {
+Status Sequence::generate(std::span<const float> logits, Stopwatch& sampling) {
   std::vector<float> processed;
-  if (processors_.is_active()) {
-    processed.assign(logits.begin(), logits.end());
-    processors_.apply(processed);
-    logits = processed;
-  }
-  INGLE_ASSIGN_OR_RETURN(
-      const TokenId token,
-      sample(
-          logits,
-          request_.sampling,
-          model_->xtc_exempt,
-          seed_,
-          generated_.size()));
+  INGLE_ASSIGN_OR_RETURN(const TokenId token, sampling.time([&] {
+    if (processors_.is_active()) {
+      processed.assign(logits.begin(), logits.end());
+      processors_.apply(processed);
+      logits = processed;
+    }
+    return sample(
+        logits,
+        request_.sampling,
+        model_->xtc_exempt,
+        seed_,
+        generated_.size());
+  }));
   processors_.push(token);
   generated_.push_back(token);
   stats_.generated_tokens = static_cast<int>(generated_.size());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/stopwatch.h"
 #include "cache/kv_state.h"
 #include "engine/generator.h"
 #include "engine/logits_processors.h"
@@ -53,9 +54,10 @@ class Sequence {
 
   // Takes in that the row was forwarded: reports a piece of the prompt; at its
   // end, and for each token after it, samples and gives the token out.
-  // `logits`: those that the row asked for.
+  // `logits`: those that the row asked for. `sampling` gets the time that it
+  // takes to pick a token from them.
   // Errors: kInternal; the sequence has to be failed.
-  Status accept(std::span<const float> logits);
+  Status accept(std::span<const float> logits, Stopwatch& sampling);
 
   // Ends it from outside. Nothing more is sampled.
   void cancel() {
@@ -83,7 +85,7 @@ class Sequence {
       std::span<const float> logits,
       size_t length);
   void start_decode_clock();
-  Status generate(std::span<const float> logits);
+  Status generate(std::span<const float> logits, Stopwatch& sampling);
   Status emit(GeneratedToken token);
 
   const GenerationId id_;

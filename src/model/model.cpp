@@ -9,7 +9,8 @@ namespace {
 
 std::optional<mx::array> build_and_evaluate(
     const Model& model,
-    std::span<const Row> rows) {
+    std::span<const Row> rows,
+    Stopwatch* evaluation) {
   std::optional<mx::array> logits = model.forward(rows);
   std::vector<mx::array> outputs;
   for (const Row& row : rows) {
@@ -20,7 +21,12 @@ std::optional<mx::array> build_and_evaluate(
   if (logits) {
     outputs.push_back(*logits);
   }
-  mx::eval(std::move(outputs));
+  const auto evaluate = [&] { mx::eval(std::move(outputs)); };
+  if (evaluation != nullptr) {
+    evaluation->time(evaluate);
+  } else {
+    evaluate();
+  }
   return logits;
 }
 
@@ -38,11 +44,10 @@ size_t logits_count(const Row& row) {
   return 0;
 }
 
-Result<std::optional<mx::array>> run_step(
-    const Model& model,
-    std::span<const Row> rows) {
-  auto logits =
-      run_mlx("forward", [&] { return build_and_evaluate(model, rows); });
+Result<std::optional<mx::array>>
+run_step(const Model& model, std::span<const Row> rows, Stopwatch* evaluation) {
+  auto logits = run_mlx(
+      "forward", [&] { return build_and_evaluate(model, rows, evaluation); });
   Status status = logits.status();
   for (const Row& row : rows) {
     if (status.is_ok()) {

@@ -7,6 +7,7 @@
 
 #include <mlx/array.h>
 
+#include "base/stopwatch.h"
 #include "base/token.h"
 #include "cache/kv_state.h"
 #include "model/config.h"
@@ -51,11 +52,13 @@ class Model {
   virtual std::optional<mx::array> forward(std::span<const Row> rows) const = 0;
 };
 
-// Builds, evaluates and commits one step.
+// Builds, evaluates and commits one step. `evaluation`, which may be null, gets
+// the time that MLX takes to evaluate it.
 // Errors: what run_mlx() gives, and kInternal (layers of unequal length);
 //         every row's kv is then abandoned.
 Result<std::optional<mx::array>> run_step(
     const Model& model,
-    std::span<const Row> rows);
+    std::span<const Row> rows,
+    Stopwatch* evaluation = nullptr);
 
 } // namespace ingle

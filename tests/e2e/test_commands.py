@@ -10,6 +10,7 @@ import pytest
 
 import ingle_process
 from ingle_process import BINARY, ENVIRONMENT
+from model_folder import edit_json, link_model
 
 ENDLESS = ("generate", "--ids", "504", "--max-tokens", "8000", "--ignore-eos")
 
@@ -58,13 +59,49 @@ def test_download_that_was_killed_is_swept(binary, tmp_path):
 
 def test_bench_measures_the_default_model(model):
     done = ingle_process.run(
-        *("bench", "--prompt-tokens", 16, "--max-tokens", 2),
-        *("--repeat", 1, "--json"),
+        *("bench", "--prompt", 16, "--gen", 2, "--depth", "0,8"),
+        *("--batch", "1,2", "--repeat", 1, "--json"),
     )
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     out = json.loads(done.stdout)
-    assert out["prefill_tokens_per_second"]["median"] > 0
-    assert out["decode_tokens_per_second"]["median"] > 0
+    rates = {result["test"]: result["tok_s"] for result in out["results"]}
+    names = ("pp16", "tg2", "tg2 b2", "tg2@d8", "tg2@d8 b2", "tg2+sample")
+    assert set(rates) == set(names)
+    assert min(rates.values()) > 0
+    assert len(out["commit"]) == 40
+    assert len(out["model_hash"]) == 32
+    assert out["numerics"] == "exact"
+    assert out["threads"] >= 1
+    weights = (model / "model.safetensors").stat().st_size
+    assert out["peak_rss_bytes"] > weights
+
+
+def test_bench_goes_past_the_models_context(model, tmp_path):
+    short = link_model(model, tmp_path / "short")
+    edit_json(short, "config.json", lambda c: c.update(max_position_embeddings=16))
+    sizes = ("--prompt", 20, "--gen", 2, "--depth", 20, "--repeat", 1)
+    done = ingle_process.run("bench", "--model", short, *sizes)
+    assert done.returncode == 0, done.stderr
+    for test in ("pp20", "tg2@d20"):
+        assert f"\n{test} " in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--gen", "1,x"),
+        ("--prompt", "-1"),
+        ("--batch", "0"),
+        ("--repeat", "0"),
+        ("--json", "--csv"),
+        ("--prompt", "0", "--gen", "0"),
+    ],
+    ids=" ".join,
+)
+def test_bench_refuses_sizes_that_are_none(binary, arguments):
+    done = ingle_process.run("bench", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert arguments[0] in done.stderr.splitlines()[0]
 
 
 def test_generate_prints_as_it_decodes(model):
