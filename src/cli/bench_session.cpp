@@ -19,8 +19,11 @@ class DroppingSink final : public GenerationSink {
  public:
   void on_delta(GenerationDelta /*delta*/) override {}
   void on_end(GenerationEnd end) override {
-    status_ = std::move(end.status);
+    if (status_.is_ok()) {
+      status_ = std::move(end.status);
+    }
   }
+  // The first failure of a generation.
   const Status& status() const {
     return status_;
   }
@@ -90,7 +93,7 @@ class BenchSession::Run {
   Status read(bool is_warm_up) {
     const int length =
         is_warm_up ? std::min(test_.prompt, kChunk) : test_.prompt;
-    add(request(length, 1), std::nullopt);
+    INGLE_RETURN_IF_ERROR(add(request(length, 1), std::nullopt));
     const auto begin = session_.clock_.now();
     while (scheduler_.is_busy()) {
       INGLE_RETURN_IF_ERROR(step());
@@ -138,9 +141,11 @@ class BenchSession::Run {
           test_.depth == 0 ? session_.model_->make_kv()
                            : first.snapshot(test_.depth).restore());
     }
-    add(request(test_.depth + 1, lead_in() + test_.gen), std::move(first));
+    INGLE_RETURN_IF_ERROR(
+        add(request(test_.depth + 1, lead_in() + test_.gen), std::move(first)));
     for (KvState& kv : rows) {
-      add(request(test_.depth + 1, lead_in() + test_.gen), std::move(kv));
+      INGLE_RETURN_IF_ERROR(
+          add(request(test_.depth + 1, lead_in() + test_.gen), std::move(kv)));
     }
     return Status::ok();
   }
@@ -195,10 +200,9 @@ class BenchSession::Run {
     return request;
   }
 
-  void add(GenerationRequest request, std::optional<KvState> kv) {
-    // Its error is that of a state which holds the whole prompt.
-    static_cast<void>(scheduler_.add(
-        {++last_id_, std::move(request), kSeed, sink_, std::move(kv)}));
+  Status add(GenerationRequest request, std::optional<KvState> kv) {
+    return scheduler_.add(
+        {++last_id_, std::move(request), kSeed, sink_, std::move(kv)});
   }
 
   Status check_stop() const {
