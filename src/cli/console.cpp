@@ -56,7 +56,7 @@ bool print_line(std::string_view line) {
 }
 
 Status output_status() {
-  return std::ferror(stdout) == 0
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0
       ? Status::ok()
       : Status::io("standard output can't be written");
 }

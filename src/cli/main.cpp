@@ -44,9 +44,15 @@ int run(int argc, char** argv) {
     ingle::print(app.help());
     return 0;
   }
-  const int code = chosen();
+  return chosen();
+}
+
+// A command whose output is lost has failed, also where it stopped for that.
+int run_and_check_output(int argc, char** argv) {
+  const int code = run(argc, argv);
   const ingle::Status written = ingle::output_status();
-  return code == 0 && !written.is_ok() ? ingle::report(written) : code;
+  const bool is_told = code != 0 && code != ingle::kInterrupted;
+  return is_told || written.is_ok() ? code : ingle::report(written);
 }
 
 } // namespace
@@ -55,7 +61,7 @@ int main(int argc, char** argv) {
   // A reader that goes away is an error of write(), not the end.
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    return run(argc, argv);
+    return run_and_check_output(argc, argv);
   } catch (const std::exception& error) {
     return ingle::report(ingle::Status::internal(error.what()));
   }

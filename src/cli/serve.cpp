@@ -24,7 +24,7 @@ namespace {
 struct ServeFlags {
   EngineFlags engine;
   std::string host = "127.0.0.1";
-  uint16_t port = 8080;
+  int port = 8080; // 0 to 65535
   std::vector<std::string> api_keys;
   std::string api_key_file;
   GenerationDefaults defaults;
@@ -138,7 +138,7 @@ Status serve(const Environment& env, const ServeFlags& flags) {
   });
   ServerOptions server_options;
   server_options.host = flags.host;
-  server_options.port = flags.port;
+  server_options.port = static_cast<uint16_t>(flags.port);
   server_options.version = kVersion;
   server_options.api_keys = std::move(api_keys);
   INGLE_ASSIGN_OR_RETURN(
@@ -171,7 +171,8 @@ void add_serve(CLI::App& app, const Environment& env, Run& run) {
       ->capture_default_str();
   command
       ->add_option("--port", flags->port, "Port to listen on; 0: any free one")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
   command
       ->add_option(
           "--api-key",

@@ -32,6 +32,9 @@ class Chat:
 
         def start():
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            # nohup, and what starts a job in the background, ignore some too.
+            for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+                signal.signal(number, signal.SIG_DFL)
             for number in ignoring:
                 signal.signal(number, signal.SIG_IGN)
 

@@ -134,6 +134,26 @@ def test_output_that_nobody_reads_ends_generate_with_an_error(model):
     assert errors == "" or "standard output" in errors
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["generate --ids 504 --max-tokens 3", "chat", "ls", "doctor", "--help"],
+)
+def test_output_that_a_full_disk_loses_is_one_clear_line(model, command):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [BINARY, *command.split()],
+            input="hello",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=ingle_process.RUN_SECONDS,
+            check=False,
+            env=ENVIRONMENT,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "ingle: standard output can't be written\n"
+
+
 def test_second_set_up_does_nothing_and_says_so(model):
     started = time.monotonic()
     done = subprocess.run(

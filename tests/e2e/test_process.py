@@ -78,6 +78,13 @@ def test_port_in_use_is_a_clear_message(model):
     assert "in use" in line
 
 
+def test_port_out_of_range_says_the_range(model):
+    done = ingle_process.run("serve", "--model", model, "--port", 99999)
+    assert done.returncode == 2
+    assert "--port" in done.stderr
+    assert "65535" in done.stderr
+
+
 def test_other_machines_are_not_served_without_a_key(model):
     done = ingle_process.run(
         "serve", "--model", model, "--host", "0.0.0.0", "--port", 0
