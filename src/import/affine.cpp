@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "import/dequantize.h"
-#include "import/float16.h"
+#include "base/float16.h"
 
 namespace ingle {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "import/float16.h"
+#include "base/float16.h"
 
 namespace ingle {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "import/float16.h"
+#include "base/float16.h"
 
 namespace ingle {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <random>
 
-#include "import/float16.h"
+#include "base/float16.h"
 
 namespace ingle {
 namespace {

@@ -1,0 +1,69 @@
+#include "kernels/arena.h"
+
+#include <algorithm>
+#include <new>
+
+#include <sys/mman.h>
+
+namespace ingle {
+namespace {
+
+constexpr size_t kChunk = size_t{32} << 20;
+constexpr size_t kLine = 64;
+
+} // namespace
+
+PageBuffer::PageBuffer(size_t bytes) {
+  if (bytes == 0) {
+    return;
+  }
+  void* pages = mmap(
+      nullptr,
+      bytes,
+      PROT_READ | PROT_WRITE,
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+      -1,
+      0);
+  if (pages == MAP_FAILED) {
+    throw std::bad_alloc();
+  }
+#if defined(MADV_HUGEPAGE)
+  madvise(pages, bytes, MADV_HUGEPAGE); // a wish: without it, small pages
+#endif
+  data_ = static_cast<std::byte*>(pages);
+  bytes_ = bytes;
+}
+
+PageBuffer::~PageBuffer() {
+  if (data_ != nullptr) {
+    munmap(data_, bytes_);
+  }
+}
+
+void PageBuffer::reserve(size_t bytes) {
+  if (bytes > bytes_) {
+    *this = PageBuffer(); // both at once would be twice the memory
+    *this = PageBuffer(bytes + bytes / 2);
+  }
+}
+
+std::byte* Arena::allocate(size_t bytes) {
+  const size_t rounded = (bytes + kLine - 1) / kLine * kLine;
+  if (chunks_.empty() || chunks_.back().bytes() - used_ < rounded) {
+    chunks_.emplace_back(std::max(rounded, kChunk));
+    used_ = 0;
+  }
+  std::byte* piece = chunks_.back().data() + used_;
+  used_ += rounded;
+  return piece;
+}
+
+size_t Arena::bytes() const {
+  size_t total = 0;
+  for (const PageBuffer& chunk : chunks_) {
+    total += chunk.bytes();
+  }
+  return total;
+}
+
+} // namespace ingle

@@ -1,0 +1,62 @@
+// Memory for weights, tiles and KV blocks: aligned to cache lines, in huge
+// pages where the system gives them, never moved.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace ingle {
+
+// Zero-filled pages of its own. Untouched pages cost no memory.
+//
+// Threads: owned by one; its bytes may be shared as the owner sees fit.
+class PageBuffer {
+ public:
+  PageBuffer() = default; // of no bytes
+  // Throws std::bad_alloc.
+  explicit PageBuffer(size_t bytes);
+  ~PageBuffer();
+  PageBuffer(PageBuffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)) {}
+  PageBuffer& operator=(PageBuffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  std::byte* data() const {
+    return data_;
+  }
+  size_t bytes() const {
+    return bytes_;
+  }
+
+  // Makes room for `bytes`; what it held is lost if it has to grow.
+  // Throws std::bad_alloc.
+  void reserve(size_t bytes);
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// Hands out pieces that live as long as the arena: for the weights of a model,
+// which are many, small, and freed together.
+//
+// Threads: one.
+class Arena {
+ public:
+  // `bytes` of zeros at a multiple of 64. Throws std::bad_alloc.
+  std::byte* allocate(size_t bytes);
+  // Of all pages taken, used or not.
+  size_t bytes() const;
+
+ private:
+  std::vector<PageBuffer> chunks_;
+  size_t used_ = 0; // of the last chunk
+};
+
+} // namespace ingle

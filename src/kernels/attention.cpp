@@ -1,0 +1,337 @@
+#include "kernels/attention.h"
+
+#include <algorithm>
+
+namespace ingle {
+namespace {
+
+constexpr float kLog2E = 1.44269504f;
+// Up to so many tokens of a row are attended to span by span.
+constexpr int kFewTokens = 4;
+// Tokens of a piece of a prompt whose queries walk over the spans together:
+// many, so that a span's keys and values are used while they are near.
+constexpr int kManyTokens = 32;
+
+size_t product(int a, int b) {
+  return static_cast<size_t>(a) * static_cast<size_t>(b);
+}
+
+void clear(PartialAttention& total, int n) {
+  total.max = -1e30f; // less than any score
+  total.weight = 0;
+  std::fill_n(total.values, n, 0.0f);
+}
+
+} // namespace
+
+Attention::Attention(
+    KernelContext& context,
+    const AttentionView& view,
+    std::span<const AttentionRow> rows)
+    : context_(context),
+      view_(view),
+      rows_(rows),
+      shape_{view.head_dim},
+      width_((view.heads + 2 * view.kv_heads) * view.head_dim) {
+  for (size_t row = 0; row < rows.size(); ++row) {
+    plan_row(static_cast<int>(row));
+  }
+  const int dim = shape_.padded_dim();
+  context_.projected.reserve(sizeof(float) * product(tokens(), width_));
+  context_.attended.reserve(
+      sizeof(float) * product(tokens(), view.heads * view.head_dim));
+  context_.queries.reserve(
+      sizeof(int16_t) * product(tokens() * view.heads, dim));
+  query_scales_.resize(product(tokens(), view.heads));
+
+  context_.partials.reserve(
+      sizeof(float) * partials_.size() * static_cast<size_t>(dim));
+  const auto values = reinterpret_cast<float*>(context_.partials.data());
+  for (size_t i = 0; i < partials_.size(); ++i) {
+    partials_[i].values = values + i * static_cast<size_t>(dim);
+  }
+  const auto threads = static_cast<size_t>(context_.pool.threads());
+  const size_t each = product(kManyTokens, heads_per_kv()) + kMaxQueryRows;
+  context_.running.reserve(
+      sizeof(float) * threads * each * static_cast<size_t>(dim));
+  auto at = reinterpret_cast<float*>(context_.running.data());
+  running_.resize(threads);
+  for (auto& own : running_) {
+    own.resize(each);
+    for (PartialAttention& one : own) {
+      one.values = at;
+      at += dim;
+    }
+  }
+}
+
+int64_t Attention::first_span_of(int64_t position) const {
+  return view_.window == 0
+      ? 0
+      : std::max<int64_t>(0, position - view_.window + 1) / kSpanPositions;
+}
+
+void Attention::plan_row(int row) {
+  const AttentionRow& r = rows_[static_cast<size_t>(row)];
+  const int first_token = tokens();
+  for (int t = 0; t < r.tokens; ++t) {
+    list_.push_back({.row = row, .position = r.position + t});
+  }
+  if (r.tokens <= kFewTokens) {
+    plan_few(row, first_token);
+  } else {
+    plan_many(row, first_token);
+  }
+}
+
+void Attention::plan_few(int row, int first_token) {
+  const int count = rows_[static_cast<size_t>(row)].tokens;
+  const int64_t first = first_span_of(token(first_token).position);
+  const int64_t last = token(first_token + count - 1).position / kSpanPositions;
+  for (int t = first_token; t < first_token + count; ++t) {
+    Token& each = list_[static_cast<size_t>(t)];
+    each.first_partial = static_cast<int>(partials_.size());
+    each.spans = static_cast<int>(last - first + 1);
+    partials_.resize(partials_.size() + product(each.spans, view_.heads));
+  }
+  for (int h = 0; h < view_.kv_heads; ++h) {
+    for (int64_t s = first; s <= last; ++s) {
+      items_.push_back(
+          {row, h, first_token, count, s, s, static_cast<int>(s - first)});
+    }
+  }
+}
+
+void Attention::plan_many(int row, int first_token) {
+  const int count = rows_[static_cast<size_t>(row)].tokens;
+  is_uneven_ = true;
+  // The last ones, which see most, first: what is left at the end is short.
+  const int blocks = (count + kManyTokens - 1) / kManyTokens;
+  for (int b = blocks - 1; b >= 0; --b) {
+    const int begin = first_token + b * kManyTokens;
+    const int size = std::min(kManyTokens, first_token + count - begin);
+    const int64_t first = first_span_of(token(begin).position);
+    const int64_t last = token(begin + size - 1).position / kSpanPositions;
+    for (int h = 0; h < view_.kv_heads; ++h) {
+      items_.push_back({row, h, begin, size, first, last});
+    }
+  }
+}
+
+float* Attention::projected_of(int token) const {
+  return reinterpret_cast<float*>(context_.projected.data()) +
+      product(token, width_);
+}
+
+int32_t* Attention::query_of(int index) const {
+  return reinterpret_cast<int32_t*>(context_.queries.data()) +
+      product(index, shape_.padded_dim() / 2);
+}
+
+void Attention::project(int thread, const ProductInputs& normed) {
+  float* out = projected_of(0);
+  for (const LinearView* linear : {&view_.q, &view_.k, &view_.v}) {
+    normed.multiply(
+        thread,
+        {.matrix = linear->matrix,
+         .bias = linear->bias,
+         .out = out,
+         .stride = width_});
+    out += linear->matrix->rows;
+  }
+}
+
+void Attention::rotate_query(int token, int head) {
+  float* q = projected_of(token) + head * view_.head_dim;
+  const auto at = static_cast<ptrdiff_t>(token) * (view_.rope_dims / 2);
+  context_.set.rotate(
+      q,
+      view_.cosines + at,
+      view_.sines + at,
+      view_.rope_dims,
+      view_.traditional_rope);
+  const int index = token * view_.heads + head;
+  query_scales_[static_cast<size_t>(index)] = view_.scale * kLog2E *
+      context_.set.pack_query(q, shape_, query_of(index));
+}
+
+void Attention::put_kv(int i, int kv_head) {
+  float* k = projected_of(i) + (view_.heads + kv_head) * view_.head_dim;
+  const float* v = k + view_.kv_heads * view_.head_dim;
+  const auto at = static_cast<ptrdiff_t>(i) * (view_.rope_dims / 2);
+  context_.set.rotate(
+      k,
+      view_.cosines + at,
+      view_.sines + at,
+      view_.rope_dims,
+      view_.traditional_rope);
+  const int64_t position = token(i).position;
+  std::byte* block = rows_[static_cast<size_t>(token(i).row)].blocks +
+      static_cast<size_t>(
+          position / kBlockPositions * view_.kv_heads + kv_head) *
+          shape_.bytes();
+  context_.set.put_kv(
+      k, v, shape_, static_cast<int>(position % kBlockPositions), block);
+}
+
+void Attention::rotate_and_put(int thread) {
+  const int each = view_.heads + view_.kv_heads;
+  const Share share =
+      share_of(tokens() * each, thread, context_.pool.threads());
+  for (int i = share.begin; i < share.end; ++i) {
+    const int head = i % each;
+    if (head < view_.heads) {
+      rotate_query(i / each, head);
+    } else {
+      put_kv(i / each, head - view_.heads);
+    }
+  }
+}
+
+void Attention::attend(int thread) {
+  if (is_uneven_) {
+    size_t i = 0;
+    while ((i = next_item_.fetch_add(1, std::memory_order_relaxed)) <
+           items_.size()) {
+      attend_item(thread, items_[i]);
+    }
+    return;
+  }
+  const Share share = share_of(
+      static_cast<int>(items_.size()), thread, context_.pool.threads());
+  for (int i = share.begin; i < share.end; ++i) {
+    attend_item(thread, items_[static_cast<size_t>(i)]);
+  }
+}
+
+// Row `row` of an item is its token row / heads_per_kv().
+int Attention::query_index(const Item& item, int row) const {
+  const int t = item.first_token + row / heads_per_kv();
+  return t * view_.heads + item.kv_head * heads_per_kv() + row % heads_per_kv();
+}
+
+// The positions of a span that one at `position` sees.
+Share Attention::seen_of(int64_t position, int64_t span) const {
+  const int64_t end = position + 1 - span * kSpanPositions;
+  const int64_t begin = view_.window == 0 ? 0 : end - view_.window;
+  const auto clamp = [](int64_t x) {
+    return static_cast<int>(std::clamp<int64_t>(x, 0, kSpanPositions));
+  };
+  return {clamp(begin), clamp(end)};
+}
+
+// Rows [first, first + count) of the item against one span. False: none of
+// them sees any of it, and there are no results.
+bool Attention::attend_rows(
+    const Item& item,
+    int64_t span,
+    int first,
+    int count,
+    PartialAttention* results) {
+  const int32_t* queries[kMaxQueryRows];
+  float scales[kMaxQueryRows];
+  int32_t begins[kMaxQueryRows];
+  int32_t ends[kMaxQueryRows];
+  bool is_seen = false;
+  for (int r = 0; r < count; ++r) {
+    const int index = query_index(item, first + r);
+    queries[r] = query_of(index);
+    scales[r] = query_scales_[static_cast<size_t>(index)];
+    const Share seen = seen_of(token(index / view_.heads).position, span);
+    begins[r] = seen.begin;
+    ends[r] = seen.end;
+    is_seen |= seen.begin < seen.end;
+  }
+  if (!is_seen) {
+    return false;
+  }
+  const auto stride =
+      static_cast<int64_t>(product(view_.kv_heads, 1) * shape_.bytes());
+  context_.set.attend_span(
+      {.shape = shape_,
+       .blocks = rows_[static_cast<size_t>(item.row)].blocks +
+           span * kSpanBlocks * stride +
+           static_cast<int64_t>(shape_.bytes()) * item.kv_head,
+       .block_stride = stride,
+       .rows = count,
+       .queries = queries,
+       .scales = scales,
+       .begins = begins,
+       .ends = ends,
+       .soft_cap = view_.soft_cap * kLog2E},
+      results);
+  return true;
+}
+
+// A query's partial results, by span; null where there are none.
+PartialAttention* Attention::partials_of(int query) {
+  const Token& t = token(query / view_.heads);
+  return t.first_partial < 0
+      ? nullptr
+      : &partials_[static_cast<size_t>(
+            t.first_partial + query % view_.heads * t.spans)];
+}
+
+// Merges what the item's rows find in a span into their results.
+void Attention::attend_span(const Item& item, int64_t span, int thread) {
+  const int rows = item.tokens * heads_per_kv();
+  PartialAttention* totals = running_[static_cast<size_t>(thread)].data();
+  PartialAttention* found = totals + rows;
+  for (int first = 0; first < rows; first += context_.set.query_rows) {
+    const int count = std::min(context_.set.query_rows, rows - first);
+    if (attend_rows(item, span, first, count, found)) {
+      for (int r = 0; r < count; ++r) {
+        context_.set.merge(totals[first + r], found[r], shape_.padded_dim());
+      }
+    }
+  }
+}
+
+void Attention::attend_item(int thread, const Item& item) {
+  const int rows = item.tokens * heads_per_kv();
+  PartialAttention* totals = running_[static_cast<size_t>(thread)].data();
+  for (int r = 0; r < rows; ++r) {
+    clear(totals[r], shape_.padded_dim());
+  }
+  for (int64_t span = item.first_span; span <= item.last_span; ++span) {
+    attend_span(item, span, thread);
+  }
+  for (int r = 0; r < rows; ++r) {
+    const int query = query_index(item, r);
+    if (PartialAttention* partials = partials_of(query)) {
+      PartialAttention& part = partials[item.piece];
+      part.max = totals[r].max;
+      part.weight = totals[r].weight;
+      std::copy_n(totals[r].values, shape_.padded_dim(), part.values);
+    } else {
+      finish_query(query, totals[r]);
+    }
+  }
+}
+
+void Attention::finish_query(int query, const PartialAttention& total) {
+  context_.set.finish(
+      total,
+      view_.head_dim,
+      attended() + static_cast<ptrdiff_t>(query) * view_.head_dim);
+}
+
+void Attention::merge(int thread) {
+  const Share share =
+      share_of(tokens() * view_.heads, thread, context_.pool.threads());
+  PartialAttention& total = running_[static_cast<size_t>(thread)].front();
+  for (int query = share.begin; query < share.end; ++query) {
+    const PartialAttention* partials = partials_of(query);
+    if (partials == nullptr) {
+      continue;
+    }
+    clear(total, shape_.padded_dim());
+    const int spans = token(query / view_.heads).spans;
+    for (int s = 0; s < spans; ++s) {
+      context_.set.merge(total, partials[s], shape_.padded_dim());
+    }
+    finish_query(query, total);
+  }
+}
+
+} // namespace ingle

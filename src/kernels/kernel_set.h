@@ -1,0 +1,145 @@
+// The kernels of one instruction set, as a table of functions.
+//
+// All sets give the same bits: products are sums of integers, which no order
+// changes, and what is left in f32 is done lane by lane in an order that does
+// not depend on how many tokens, panels or threads there are.
+//
+// Letters: T tokens, K columns (inputs), N rows (outputs).
+// Threads: any; functions touch only what they are given, and none throws.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/isa.h"
+#include "kernels/kv_layout.h"
+#include "kernels/matrix.h"
+
+namespace ingle {
+
+// How the inputs of a product are held.
+enum class Inputs : uint8_t {
+  // f32: for dense matrices.
+  kFloats,
+  // Per token and 32 columns one scale and integers of 8 bits: x = s * v.
+  kOnePlane,
+  // The same with 15 bits: x = s * (128 * high + low).
+  kTwoPlanes,
+};
+
+// The inputs of up to max_tile_tokens() tokens, interleaved so that a kernel
+// reads them as one stream.
+//   kFloats: values[K][T].
+//   planes:  quads[K / 32][plane][8][T] of 4 columns each, the high plane
+//            first; scales[K / 32][T]; sums[K / 32][T], of the 32 inputs as
+//            they are held.
+struct Tile {
+  Inputs inputs = Inputs::kFloats;
+  int tokens = 0;
+  int columns = 0;
+  float* values = nullptr;
+  int32_t* quads = nullptr;
+  float* scales = nullptr;
+  float* sums = nullptr;
+};
+
+enum class Activation : uint8_t { kSilu, kGeluTanh };
+
+// What becomes of a product y = x * matrix^T + bias.
+//   out[t * stride + n] = y                       (neither of the below)
+//                         addend[t * stride + n] + y
+//                         activation(y) * (x * up^T + up_bias)
+struct Product {
+  const PackedMatrix* matrix = nullptr;
+  const float* bias = nullptr; // [N] or null
+  const PackedMatrix* up = nullptr; // of the shape of `matrix`, or null
+  const float* up_bias = nullptr;
+  Activation activation = Activation::kSilu;
+  const float* addend = nullptr; // may be `out`
+  float* out = nullptr; // of the tile's first token
+  int64_t stride = 0;
+};
+
+// Queries of one KV head against one span of its positions.
+struct SpanQuery {
+  KvBlockShape shape;
+  const std::byte* blocks = nullptr; // of this head, the span's first
+  int64_t block_stride = 0; // bytes from one of them to the next
+  int rows = 0; // 1 to kMaxQueryRows
+  // Per row: head_dim / 2 pairs of i16 (padded as the shape has it), their
+  // scale (that of the scores and log2(e) in it), and which positions
+  // [begin, end) of the span it sees; empty: none.
+  const int32_t* const* queries = nullptr;
+  const float* scales = nullptr;
+  const int32_t* begins = nullptr;
+  const int32_t* ends = nullptr;
+  float soft_cap = 0; // in units of scores * log2(e); 0: none
+};
+
+inline constexpr int kMaxQueryRows = 8;
+
+// Softmax over a part of the positions: sum(exp2(s - max) * v) and its weight.
+// `values` has padded_dim floats.
+struct PartialAttention {
+  float max = 0; // of the scores, in base 2
+  float weight = 0; // sum(exp2(s - max)); 0: no position was seen
+  float* values = nullptr;
+};
+
+struct KernelSet {
+  Isa isa = Isa::kPortable;
+  int tile_tokens = 0; // how many tokens a tile holds at most, up to 8
+  int panels = 0; // how many panels multiply() does best at a time
+  int query_rows = 0; // how many rows attend_span() does best at a time
+
+  // out = rms_norm(x) * weight; [K].
+  void (*rms_norm)(
+      const float* x,
+      const float* weight,
+      float eps,
+      int columns,
+      float* out);
+
+  // x: per token K floats. Fills tile.quads, scales and sums, or values.
+  // Planes need K % 32 == 0.
+  void (*pack_tile)(const float* const* x, const Tile& tile);
+
+  // The rows of the panels [begin, end) for a tile's tokens. The tile's inputs
+  // are kFloats iff the matrix is dense.
+  void (
+      *multiply)(const Product& product, int begin, int end, const Tile& tile);
+
+  // Rotates the first `dims` of a head. cosines, sines: [dims / 2].
+  // Pairs are (i, i + dims / 2), or (2i, 2i + 1) where `traditional`.
+  void (*rotate)(
+      float* head,
+      const float* cosines,
+      const float* sines,
+      int dims,
+      bool traditional);
+
+  // x: [head_dim] -> padded_dim / 2 pairs; gives their scale.
+  float (
+      *pack_query)(const float* x, const KvBlockShape& shape, int32_t* pairs);
+
+  // Stores a key and a value: [head_dim] each.
+  void (*put_kv)(
+      const float* key,
+      const float* value,
+      const KvBlockShape& shape,
+      int position, // in the block
+      std::byte* block);
+
+  // Each row's attention over the span alone.
+  void (*attend_span)(const SpanQuery& query, PartialAttention* results);
+
+  // total += part, where both may be of no weight; n = padded_dim.
+  void (*merge)(PartialAttention& total, const PartialAttention& part, int n);
+
+  // out = values / weight; [n].
+  void (*finish)(const PartialAttention& total, int n, float* out);
+};
+
+// Requires: `isa` is one of supported_isas().
+const KernelSet& kernel_set(Isa isa);
+
+} // namespace ingle

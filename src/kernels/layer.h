@@ -1,0 +1,115 @@
+// What a decoder layer is made of, over all tokens of a step at once: each
+// function is one region of the pool or a few with barriers in between.
+//
+// A token's results are the same bits whatever tokens are beside it, however
+// a prompt is cut into steps, and for any number of threads.
+//
+// Letters: T tokens of all rows together, D hidden size, M inner size, V
+//          vocabulary. Matrices are row-major f32 [T, width].
+// Threads: the one that owns the pool. Throw std::bad_alloc, before anything
+//          is computed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/kernel_set.h"
+#include "kernels/thread_pool.h"
+
+namespace ingle {
+
+struct LinearView {
+  const PackedMatrix* matrix = nullptr; // [out, in]
+  const float* bias = nullptr; // [out] or null
+};
+
+struct NormView {
+  const float* weight = nullptr; // [D]
+  float eps = 0;
+};
+
+// The kernels, the threads, and the memory that they work in; reused from step
+// to step. It keeps the largest step's buffers.
+struct KernelContext {
+  const KernelSet& set;
+  ThreadPool& pool;
+  Inputs planes; // how inputs of quantised products are held
+
+  // Grown before a region, never in one.
+  PageBuffer tiles{}; // of all threads together
+  std::vector<PageBuffer> own{}; // of each thread: its tiles and rows
+  PageBuffer projected{}; // [T, queries, keys and values], or [T, M]
+  PageBuffer attended{}; // [T, heads * head_dim]
+  PageBuffer queries{}; // packed
+  PageBuffer partials{}; // of attention, span by span
+  PageBuffer running{}; // of attention, of each thread
+};
+
+// Rows of the table, in f32: [T, D].
+void embed(
+    KernelContext& context,
+    const PackedMatrix& table,
+    std::span<const int32_t> ids,
+    float* out);
+
+// One sequence's tokens in a step.
+struct AttentionRow {
+  int tokens = 0;
+  int64_t position = 0; // of the first of them
+  // The layer's blocks [position / 64][kv_heads], with room for the tokens.
+  std::byte* blocks = nullptr;
+};
+
+struct AttentionView {
+  NormView norm;
+  LinearView q;
+  LinearView k;
+  LinearView v;
+  LinearView o;
+  int heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  float scale = 0; // of the scores
+  float soft_cap = 0; // of the scores; 0: none
+  int window = 0; // positions seen, its own included; 0: all
+  int rope_dims = 0;
+  bool traditional_rope = false;
+  const float* cosines = nullptr; // [T, rope_dims / 2]
+  const float* sines = nullptr;
+};
+
+// x + o(attention(norm(x))): [T, D]. Stores the tokens' keys and values.
+void attend_and_add(
+    KernelContext& context,
+    const AttentionView& view,
+    std::span<const AttentionRow> rows,
+    const float* x,
+    float* out);
+
+struct MlpView {
+  NormView norm;
+  LinearView gate;
+  LinearView up;
+  LinearView down;
+  Activation activation = Activation::kSilu;
+};
+
+// x + down(activation(gate(n)) * up(n)), n = norm(x): [T, D].
+void mlp_and_add(
+    KernelContext& context,
+    const MlpView& view,
+    int tokens,
+    const float* x,
+    float* out);
+
+// head(norm(x)) of the given tokens of x: [tokens, V].
+void norm_and_head(
+    KernelContext& context,
+    const NormView& norm,
+    const LinearView& head,
+    std::span<const int> tokens,
+    const float* x,
+    float* out);
+
+} // namespace ingle

@@ -1,0 +1,453 @@
+// Whole layers: against plain f64, and the same bits however the work is cut.
+#include "kernels/layer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/testing/random_weights.h"
+
+namespace ingle {
+namespace {
+
+constexpr int kHidden = 96;
+constexpr int kInner = 160;
+constexpr int kVocab = 200;
+
+struct LayerConfig {
+  int heads = 6;
+  int kv_heads = 2;
+  int head_dim = 32;
+  int window = 0;
+  float soft_cap = 0;
+  int bits = 4; // of all matrices but those below
+  int odd_bits = 4; // of v, down
+  bool has_bias = false;
+};
+
+// The weights of a layer, and how it is computed in f64.
+class Layer {
+ public:
+  explicit Layer(const LayerConfig& c) : config(c) {
+    const int q_width = c.heads * c.head_dim;
+    const int kv_width = c.kv_heads * c.head_dim;
+    q = matrix(q_width, kHidden, c.bits);
+    k = matrix(kv_width, kHidden, c.bits);
+    v = matrix(kv_width, kHidden, c.odd_bits);
+    o = matrix(kHidden, q_width, c.bits);
+    gate = matrix(kInner, kHidden, c.bits);
+    up = matrix(kInner, kHidden, c.bits);
+    down = matrix(kHidden, kInner, c.odd_bits);
+    norm = random_floats(random, kHidden);
+    bias = random_floats(random, q_width + kInner);
+  }
+
+  AttentionView attention(
+      const std::vector<float>& cosines,
+      const std::vector<float>& sines) const {
+    return {
+        .norm = {norm.data(), 1e-5f},
+        .q = view(q),
+        .k = view(k),
+        .v = view(v),
+        .o = view(o),
+        .heads = config.heads,
+        .kv_heads = config.kv_heads,
+        .head_dim = config.head_dim,
+        .scale = 1 / std::sqrt(static_cast<float>(config.head_dim)),
+        .soft_cap = config.soft_cap,
+        .window = config.window,
+        .rope_dims = config.head_dim,
+        .cosines = cosines.data(),
+        .sines = sines.data()};
+  }
+  MlpView mlp() const {
+    return {
+        .norm = {norm.data(), 1e-5f},
+        .gate = view(gate),
+        .up = view(up),
+        .down = view(down)};
+  }
+
+  LayerConfig config;
+  std::mt19937 random{11};
+  Arena arena;
+  RandomMatrix q, k, v, o, gate, up, down;
+  std::vector<float> norm;
+  std::vector<float> bias;
+
+ private:
+  RandomMatrix matrix(int rows, int columns, int bits) {
+    return random_matrix(
+        random, arena, rows, columns, bits, 32, FloatType::kF16);
+  }
+  LinearView view(const RandomMatrix& m) const {
+    return {&m.packed, config.has_bias ? bias.data() : nullptr};
+  }
+};
+
+// A sequence: its tokens' inputs, and its K/V.
+struct Sequence {
+  Sequence(const Layer& layer, int tokens, int seed)
+      : blocks(
+            static_cast<size_t>(
+                (tokens + kBlockPositions - 1) / kBlockPositions *
+                layer.config.kv_heads) *
+            KvBlockShape{layer.config.head_dim}.bytes()) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    x = random_floats(random, tokens * kHidden);
+  }
+  int size() const {
+    return static_cast<int>(x.size()) / kHidden;
+  }
+
+  std::vector<float> x;
+  PageBuffer blocks;
+};
+
+struct Piece {
+  Sequence* sequence = nullptr;
+  int begin = 0;
+  int end = 0;
+};
+
+// One step over the pieces; gives attend_and_add()'s result for each.
+std::vector<std::vector<float>> step(
+    KernelContext& context,
+    const Layer& layer,
+    const std::vector<Piece>& pieces) {
+  std::vector<AttentionRow> rows;
+  std::vector<float> x;
+  std::vector<float> cosines;
+  std::vector<float> sines;
+  for (const Piece& piece : pieces) {
+    rows.push_back(
+        {piece.end - piece.begin, piece.begin, piece.sequence->blocks.data()});
+    const auto& from = piece.sequence->x;
+    x.insert(
+        x.end(),
+        from.begin() + piece.begin * kHidden,
+        from.begin() + piece.end * kHidden);
+    for (int p = piece.begin; p < piece.end; ++p) {
+      for (int i = 0; i < layer.config.head_dim / 2; ++i) {
+        const auto angle =
+            static_cast<float>(p) * std::pow(0.5f, static_cast<float>(i));
+        cosines.push_back(std::cos(angle));
+        sines.push_back(std::sin(angle));
+      }
+    }
+  }
+  std::vector<float> out(x.size());
+  const ThreadPool::Step awake(context.pool);
+  attend_and_add(
+      context, layer.attention(cosines, sines), rows, x.data(), out.data());
+  std::vector<std::vector<float>> results;
+  auto at = out.begin();
+  for (const Piece& piece : pieces) {
+    const auto size = (piece.end - piece.begin) * kHidden;
+    results.emplace_back(at, at + size);
+    at += size;
+  }
+  return results;
+}
+
+// The sequence in pieces of `size` tokens.
+std::vector<float> in_pieces(
+    KernelContext& context,
+    const Layer& layer,
+    int tokens,
+    int size,
+    int seed) {
+  Sequence sequence(layer, tokens, seed);
+  std::vector<float> out;
+  for (int begin = 0; begin < tokens; begin += size) {
+    const int end = std::min(tokens, begin + size);
+    const auto part = step(context, layer, {{&sequence, begin, end}}).front();
+    out.insert(out.end(), part.begin(), part.end());
+  }
+  return out;
+}
+
+std::vector<double>
+times(const std::vector<double>& x, const RandomMatrix& m, const float* bias) {
+  std::vector<double> y(static_cast<size_t>(m.packed.rows));
+  for (size_t n = 0; n < y.size(); ++n) {
+    y[n] = bias == nullptr ? 0 : bias[n];
+    for (size_t i = 0; i < x.size(); ++i) {
+      y[n] += x[i] * m.values[n * x.size() + i];
+    }
+  }
+  return y;
+}
+
+std::vector<double> normed(const Layer& layer, const float* x) {
+  double squares = 0;
+  for (int i = 0; i < kHidden; ++i) {
+    squares += static_cast<double>(x[i]) * x[i];
+  }
+  std::vector<double> out;
+  for (int i = 0; i < kHidden; ++i) {
+    out.push_back(
+        x[i] / std::sqrt(squares / kHidden + 1e-5) *
+        layer.norm[static_cast<size_t>(i)]);
+  }
+  return out;
+}
+
+void rotate(double* head, int dim, int position) {
+  for (int i = 0; i < dim / 2; ++i) {
+    const double angle = position * std::pow(0.5, i);
+    const double a = head[i];
+    const double b = head[i + dim / 2];
+    head[i] = a * std::cos(angle) - b * std::sin(angle);
+    head[i + dim / 2] = a * std::sin(angle) + b * std::cos(angle);
+  }
+}
+
+// attend_and_add() of a whole sequence in f64.
+std::vector<double> exact(const Layer& layer, const Sequence& sequence) {
+  const LayerConfig& c = layer.config;
+  const float* bias = c.has_bias ? layer.bias.data() : nullptr;
+  std::vector<std::vector<double>> keys;
+  std::vector<std::vector<double>> values;
+  std::vector<double> out;
+  for (int p = 0; p < sequence.size(); ++p) {
+    const float* x = sequence.x.data() + p * kHidden;
+    const auto n = normed(layer, x);
+    auto q = times(n, layer.q, bias);
+    keys.push_back(times(n, layer.k, bias));
+    values.push_back(times(n, layer.v, bias));
+    for (int h = 0; h < c.heads; ++h) {
+      rotate(q.data() + h * c.head_dim, c.head_dim, p);
+    }
+    for (int h = 0; h < c.kv_heads; ++h) {
+      rotate(keys.back().data() + h * c.head_dim, c.head_dim, p);
+    }
+    std::vector<double> attended(q.size());
+    for (int h = 0; h < c.heads; ++h) {
+      const int kv = h / (c.heads / c.kv_heads) * c.head_dim;
+      double total = 0;
+      std::vector<double> scores;
+      const int first = c.window == 0 ? 0 : std::max(0, p - c.window + 1);
+      for (int t = first; t <= p; ++t) {
+        const auto at = static_cast<size_t>(t);
+        double score = 0;
+        for (int i = 0; i < c.head_dim; ++i) {
+          score += q[static_cast<size_t>(h * c.head_dim + i)] *
+              keys[at][static_cast<size_t>(kv + i)];
+        }
+        score /= std::sqrt(static_cast<double>(c.head_dim));
+        if (c.soft_cap > 0) {
+          score = c.soft_cap * std::tanh(score / c.soft_cap);
+        }
+        scores.push_back(score);
+      }
+      const double max = *std::max_element(scores.begin(), scores.end());
+      for (int t = first; t <= p; ++t) {
+        const auto at = static_cast<size_t>(t);
+        const double score = scores[static_cast<size_t>(t - first)];
+        const double weight = std::exp(score - max);
+        total += weight;
+        for (int i = 0; i < c.head_dim; ++i) {
+          attended[static_cast<size_t>(h * c.head_dim + i)] +=
+              weight * values[at][static_cast<size_t>(kv + i)];
+        }
+      }
+      for (int i = 0; i < c.head_dim; ++i) {
+        attended[static_cast<size_t>(h * c.head_dim + i)] /= total;
+      }
+    }
+    const auto y = times(attended, layer.o, bias);
+    for (int i = 0; i < kHidden; ++i) {
+      out.push_back(x[i] + y[static_cast<size_t>(i)]);
+    }
+  }
+  return out;
+}
+
+// sqrt(mean((a - b)^2) / mean(b^2))
+double relative_error(
+    const std::vector<float>& a,
+    const std::vector<double>& b) {
+  double difference = 0;
+  double size = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    size += b[i] * b[i];
+  }
+  return std::sqrt(difference / size);
+}
+
+class LayerTest : public testing::TestWithParam<Isa> {
+ protected:
+  KernelContext context(ThreadPool& pool) const {
+    return {kernel_set(GetParam()), pool, Inputs::kTwoPlanes};
+  }
+};
+
+std::vector<LayerConfig> layer_configs() {
+  return {
+      {},
+      {.heads = 4, .kv_heads = 4, .head_dim = 24, .has_bias = true},
+      {.heads = 8, .kv_heads = 1, .window = 20},
+      {.soft_cap = 5},
+      {.bits = 0, .odd_bits = 0},
+      {.bits = 4, .odd_bits = 0},
+      {.bits = 3, .odd_bits = 8}};
+}
+
+TEST_P(LayerTest, AttentionIsNearTheExact) {
+  ThreadPool pool(2);
+  auto context = this->context(pool);
+  for (const LayerConfig& config : layer_configs()) {
+    const Layer layer(config);
+    Sequence sequence(layer, 70, 3);
+    const auto out = step(context, layer, {{&sequence, 0, 70}}).front();
+    EXPECT_LT(relative_error(out, exact(layer, sequence)), 2e-3);
+  }
+}
+
+TEST_P(LayerTest, AnyCutOfAPromptGivesTheSameBits) {
+  ThreadPool pool(2);
+  auto context = this->context(pool);
+  for (const LayerConfig& config : layer_configs()) {
+    const Layer layer(config);
+    const auto whole = in_pieces(context, layer, 300, 300, 5);
+    for (const int size : {1, 3, 64, 257}) {
+      ASSERT_EQ(in_pieces(context, layer, 300, size, 5), whole) << size;
+    }
+  }
+}
+
+TEST_P(LayerTest, AnyNumberOfThreadsGivesTheSameBits) {
+  const Layer layer({});
+  ThreadPool one(1);
+  auto alone = context(one);
+  for (const int threads : {2, 3, 5}) {
+    ThreadPool pool(threads);
+    auto together = context(pool);
+    for (const int size : {1, 40}) {
+      ASSERT_EQ(
+          in_pieces(together, layer, 40, size, 5),
+          in_pieces(alone, layer, 40, size, 5));
+    }
+  }
+}
+
+TEST_P(LayerTest, RowsGetTheSameBitsWhateverIsBesideThem) {
+  ThreadPool pool(2);
+  auto context = this->context(pool);
+  for (const LayerConfig& config : layer_configs()) {
+    const Layer layer(config);
+    // Three rows: a prompt's piece, one token, and one token far on.
+    const std::vector<int> lengths = {90, 30, 270};
+    const std::vector<int> last = {40, 1, 1};
+    std::vector<std::unique_ptr<Sequence>> sequences;
+    std::vector<Piece> pieces;
+    std::vector<std::vector<float>> alone;
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      for (const bool is_alone : {true, false}) {
+        sequences.push_back(
+            std::make_unique<Sequence>(layer, lengths[i], static_cast<int>(i)));
+        Sequence& sequence = *sequences.back();
+        const int cut = lengths[i] - last[i];
+        step(context, layer, {{&sequence, 0, cut}});
+        const Piece piece{&sequence, cut, lengths[i]};
+        if (is_alone) {
+          alone.push_back(step(context, layer, {piece}).front());
+        } else {
+          pieces.push_back(piece);
+        }
+      }
+    }
+    EXPECT_EQ(step(context, layer, pieces), alone);
+  }
+}
+
+TEST_P(LayerTest, MlpIsNearTheExactAndTheSameForAnyTokens) {
+  ThreadPool pool(2);
+  auto context = this->context(pool);
+  for (const LayerConfig& config : layer_configs()) {
+    const Layer layer(config);
+    const Sequence sequence(layer, 23, 9);
+    std::vector<float> all(sequence.x.size());
+    mlp_and_add(context, layer.mlp(), 23, sequence.x.data(), all.data());
+    const float* bias = config.has_bias ? layer.bias.data() : nullptr;
+    std::vector<double> expected;
+    for (int t = 0; t < 23; ++t) {
+      const float* x = sequence.x.data() + t * kHidden;
+      const auto n = normed(layer, x);
+      auto inner = times(n, layer.gate, bias);
+      const auto up = times(n, layer.up, bias);
+      for (size_t i = 0; i < inner.size(); ++i) {
+        inner[i] = inner[i] / (1 + std::exp(-inner[i])) * up[i];
+      }
+      const auto y = times(inner, layer.down, bias);
+      for (int i = 0; i < kHidden; ++i) {
+        expected.push_back(x[i] + y[static_cast<size_t>(i)]);
+      }
+      std::vector<float> alone(kHidden);
+      mlp_and_add(context, layer.mlp(), 1, x, alone.data());
+      ASSERT_THAT(
+          alone,
+          testing::ElementsAreArray(
+              all.begin() + t * kHidden, all.begin() + (t + 1) * kHidden));
+    }
+    EXPECT_LT(relative_error(all, expected), 2e-4);
+  }
+}
+
+TEST_P(LayerTest, HeadIsOfTheTokensAskedFor) {
+  ThreadPool pool(2);
+  auto context = this->context(pool);
+  Layer layer({});
+  const RandomMatrix head = random_matrix(
+      layer.random, layer.arena, kVocab, kHidden, 8, 32, FloatType::kF16);
+  const Sequence sequence(layer, 9, 1);
+  const std::vector<int> tokens = {2, 8};
+  std::vector<float> out(2 * kVocab);
+  norm_and_head(
+      context,
+      {layer.norm.data(), 1e-5f},
+      {&head.packed, nullptr},
+      tokens,
+      sequence.x.data(),
+      out.data());
+  std::vector<double> expected;
+  for (const int t : tokens) {
+    const auto y =
+        times(normed(layer, sequence.x.data() + t * kHidden), head, nullptr);
+    expected.insert(expected.end(), y.begin(), y.end());
+  }
+  EXPECT_LT(relative_error(out, expected), 1e-4);
+}
+
+TEST_P(LayerTest, EmbeddingIsRowsOfTheTable) {
+  ThreadPool pool(2);
+  auto context = this->context(pool);
+  Layer layer({});
+  const RandomMatrix table = random_matrix(
+      layer.random, layer.arena, kVocab, kHidden, 8, 32, FloatType::kF16);
+  const std::vector<int32_t> ids = {199, 0, 17};
+  std::vector<float> out(ids.size() * kHidden);
+  embed(context, table.packed, ids, out.data());
+  for (size_t t = 0; t < ids.size(); ++t) {
+    for (size_t i = 0; i < kHidden; ++i) {
+      EXPECT_EQ(
+          out[t * kHidden + i],
+          table.values[static_cast<size_t>(ids[t]) * kHidden + i]);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Isas,
+    LayerTest,
+    testing::ValuesIn(supported_isas()),
+    [](const auto& each) { return std::string(to_string(each.param)); });
+
+} // namespace
+} // namespace ingle

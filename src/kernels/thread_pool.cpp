@@ -1,0 +1,109 @@
+#include "kernels/thread_pool.h"
+
+#include <algorithm>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace ingle {
+namespace {
+
+// About 50 to 100 microseconds.
+constexpr int kSpins = 2048;
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+template <class Condition>
+void spin_until(Condition&& condition) {
+  for (int i = 0; !condition(); ++i) {
+    if (i < kSpins) {
+      pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
+} // namespace
+
+ThreadPool::ThreadPool(int threads)
+    : threads_(std::max(1, threads)),
+      arrived_(std::make_unique<Flag[]>(static_cast<size_t>(threads_))) {
+  for (int thread = 1; thread < threads_; ++thread) {
+    workers_.emplace_back([this, thread] { work(thread); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  is_over_.store(true, std::memory_order_relaxed);
+  region_.value.fetch_add(1, std::memory_order_release);
+  region_.value.notify_all();
+  for (std::thread& worker : workers_) {
+    worker.join();
+  }
+}
+
+void ThreadPool::start(Call call, void* context) {
+  call_ = call;
+  context_ = context;
+  if (threads_ > 1) {
+    region_.value.fetch_add(1, std::memory_order_release);
+    region_.value.notify_all(); // of no cost where none sleeps
+  }
+  call(context, 0);
+  barrier(0);
+}
+
+void ThreadPool::barrier(int thread) {
+  if (threads_ == 1) {
+    return;
+  }
+  const auto index = static_cast<size_t>(thread);
+  const uint64_t count =
+      arrived_[index].value.load(std::memory_order_relaxed) + 1;
+  arrived_[index].value.store(count, std::memory_order_release);
+  for (int other = 0; other < threads_; ++other) {
+    const auto& flag = arrived_[static_cast<size_t>(other)].value;
+    spin_until([&] { return flag.load(std::memory_order_acquire) >= count; });
+  }
+}
+
+uint64_t ThreadPool::wait_for_region(uint64_t seen) {
+  for (int i = 0;; ++i) {
+    const uint64_t now = region_.value.load(std::memory_order_acquire);
+    if (now != seen) {
+      return now;
+    }
+    if (i < kSpins) { // also after a step: the next one is often near
+      pause();
+    } else if (is_awake_.load(std::memory_order_relaxed)) {
+      std::this_thread::yield();
+    } else {
+      region_.value.wait(seen, std::memory_order_acquire);
+    }
+  }
+}
+
+void ThreadPool::work(int thread) {
+  for (uint64_t seen = 0;;) {
+    seen = wait_for_region(seen);
+    if (is_over_.load(std::memory_order_relaxed)) {
+      return;
+    }
+    call_(context_, thread);
+    barrier(thread);
+  }
+}
+
+void ThreadPool::set_awake(bool awake) {
+  is_awake_.store(awake, std::memory_order_relaxed);
+}
+
+} // namespace ingle
