@@ -9,7 +9,10 @@
 // A buffer has one writer: a cache appends in place only where no snapshot
 // can see the rows it writes; else it copies first.
 //
-// Threads: the engine thread alone; these hold mx::arrays.
+// ArrayKvCache (array_kv_cache.h) is what MLX's own ops append to, BlockKvCache
+// (block_kv_cache.h) what the CPU kernels do.
+//
+// Threads: the engine thread alone; these may hold mx::arrays.
 #pragma once
 
 #include <cstddef>
@@ -18,25 +21,10 @@
 #include <vector>
 
 #include <mlx/array.h>
-#include <mlx/dtype.h>
 
 namespace ingle {
 
 namespace mx = mlx::core;
-
-// What one layer's cache has to hold.
-struct KvLayerShape {
-  int kv_heads = 0;
-  int head_dim = 0;
-  mx::Dtype dtype = mx::float32;
-};
-
-// All rows that a query of the pending step attends to, its own included.
-// keys, values: [1, kv_heads, positions, head_dim].
-struct KvView {
-  mx::array keys;
-  mx::array values;
-};
 
 class KvCache;
 
@@ -66,16 +54,17 @@ class KvCache {
   // what MLX throws. Requires: nothing pending.
   virtual void reserve(int64_t positions) = 0;
 
-  // Adds rows to the pending step. keys, values: [1, kv_heads, L, head_dim] in
-  // the layer's dtype, L >= 1. Several appends in one step follow each other.
-  // Throws what MLX throws; call it inside run_mlx().
-  virtual KvView append(const mx::array& keys, const mx::array& values) = 0;
   // Positions appended since the last commit().
   virtual int64_t pending() const = 0;
   // The arrays that have to be evaluated before commit().
-  virtual std::vector<mx::array> pending_arrays() const = 0;
+  virtual std::vector<mx::array> pending_arrays() const {
+    return {};
+  }
   // The pending step succeeded: its arrays are evaluated.
   virtual void commit() = 0;
+  // The pending step failed: forgets it. False where the rows before it went
+  // with it, and the cache is good for nothing but destruction.
+  [[nodiscard]] virtual bool roll_back() = 0;
 
   // True iff trim(position) is possible.
   virtual bool can_trim_to(int64_t position) const = 0;

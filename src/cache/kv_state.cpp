@@ -43,8 +43,12 @@ Status KvState::commit() {
 }
 
 void KvState::abandon() {
-  intact_ = false;
-  layers_.clear();
+  for (const auto& layer : layers_) {
+    intact_ &= layer->roll_back();
+  }
+  if (!intact_) {
+    layers_.clear();
+  }
 }
 
 bool KvState::can_trim_to(int64_t position) const {

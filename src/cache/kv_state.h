@@ -53,13 +53,15 @@ class KvState {
   // What the caller evaluates together with the step's output.
   std::vector<mx::array> pending_arrays() const;
   // Takes over a step whose arrays have been evaluated. Errors: kInternal
-  // (layers of different lengths: nothing is kept, the state is broken).
+  // (layers of different lengths: the step is abandoned).
   Status commit();
-  // The step failed: its arrays must not be read again, and with them goes
-  // this state. Nothing may be done with it but is_intact() and destruction.
+  // The step failed: the state goes back to what was committed before it where
+  // the caches have that still (buffers of our own). Arrays of MLX's must not
+  // be read again: with them goes this state, and nothing may be done with it
+  // but is_intact() and destruction.
   void abandon();
-  // False after abandon() or a failed commit(). A broken state is never stored
-  // and never continued.
+  // False where an abandoned step took the state with it. A broken state is
+  // never stored and never continued.
   bool is_intact() const {
     return intact_;
   }

@@ -2,8 +2,7 @@
 //
 // An mx::array is a value: an append is in place only while nobody else holds
 // the array. A held snapshot therefore costs one copy of the buffer at the
-// next append, which is what the one-writer rule asks for. (The form that owns
-// its buffers, on a CPU, will share them while it appends.)
+// next append, which is what the one-writer rule asks for.
 //
 // A step that fails leaves arrays that must not be read again: the cache is
 // then good for nothing but destruction. See KvState::is_intact().
@@ -11,11 +10,11 @@
 
 #include <optional>
 
-#include "cache/kv_cache.h"
+#include "cache/array_kv_cache.h"
 
 namespace ingle {
 
-class PlainKvCache final : public KvCache {
+class PlainKvCache final : public ArrayKvCache {
  public:
   explicit PlainKvCache(KvLayerShape shape) : shape_(shape) {}
 

@@ -1,0 +1,71 @@
+// The cache of a full-attention layer in a buffer of our own, in the blocks
+// that the CPU kernels write and read (kernels/kv_layout.h).
+//
+// Snapshots and restored caches share the buffer. Of those who share it, the
+// one whose rows end where the buffer's do appends in place; another copies
+// first. A step that fails leaves nothing behind: its rows are forgotten.
+#pragma once
+
+#include "cache/kv_cache.h"
+#include "kernels/arena.h"
+#include "kernels/kv_layout.h"
+
+namespace ingle {
+
+class BlockKvCache final : public KvCache {
+ public:
+  BlockKvCache(int kv_heads, int head_dim)
+      : kv_heads_(kv_heads), shape_{head_dim} {}
+
+  int64_t offset() const override {
+    return offset_;
+  }
+  int64_t capacity() const override;
+  size_t bytes() const override;
+  // Throws std::bad_alloc, as does extend().
+  void reserve(int64_t positions) override;
+  int64_t pending() const override {
+    return pending_;
+  }
+  void commit() override;
+  bool roll_back() override;
+  bool can_trim_to(int64_t position) const override;
+  void trim(int64_t position) override;
+  std::shared_ptr<const KvLayerSnapshot> snapshot(
+      int64_t length) const override;
+
+  // Adds `positions` rows to the pending step, for the kernels to write.
+  // Gives the blocks [position / 64][kv_heads]; they stay where they are until
+  // the next extend() or reserve().
+  std::byte* extend(int64_t positions);
+
+ private:
+  struct Buffer {
+    PageBuffer pages;
+    int64_t written = 0; // rows; whose end is here may append in place
+  };
+  class Snapshot;
+
+  BlockKvCache(
+      int kv_heads,
+      KvBlockShape shape,
+      std::shared_ptr<Buffer> buffer,
+      int64_t offset)
+      : kv_heads_(kv_heads),
+        shape_(shape),
+        buffer_(std::move(buffer)),
+        offset_(offset) {}
+
+  size_t block_bytes() const {
+    return static_cast<size_t>(kv_heads_) * shape_.bytes();
+  }
+  void move_to_buffer_of(int64_t positions);
+
+  int kv_heads_;
+  KvBlockShape shape_;
+  std::shared_ptr<Buffer> buffer_; // null: capacity 0
+  int64_t offset_ = 0;
+  int64_t pending_ = 0;
+};
+
+} // namespace ingle
