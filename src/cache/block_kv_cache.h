@@ -27,6 +27,9 @@ class BlockKvCache final : public KvCache {
   int64_t pending() const override {
     return pending_;
   }
+  std::vector<mx::array> pending_arrays() const override {
+    return writers_;
+  }
   void commit() override;
   bool roll_back() override;
   bool can_trim_to(int64_t position) const override;
@@ -38,6 +41,10 @@ class BlockKvCache final : public KvCache {
   // Gives the blocks [position / 64][kv_heads]; they stay where they are until
   // the next extend() or reserve().
   std::byte* extend(int64_t positions);
+  // Whose evaluation writes these rows.
+  void set_writer(const mx::array& writer) {
+    writers_.push_back(writer);
+  }
 
  private:
   struct Buffer {
@@ -66,6 +73,7 @@ class BlockKvCache final : public KvCache {
   std::shared_ptr<Buffer> buffer_; // null: capacity 0
   int64_t offset_ = 0;
   int64_t pending_ = 0;
+  std::vector<mx::array> writers_; // of the pending rows
 };
 
 } // namespace ingle

@@ -57,9 +57,7 @@ class KvCache {
   // Positions appended since the last commit().
   virtual int64_t pending() const = 0;
   // The arrays that have to be evaluated before commit().
-  virtual std::vector<mx::array> pending_arrays() const {
-    return {};
-  }
+  virtual std::vector<mx::array> pending_arrays() const = 0;
   // The pending step succeeded: its arrays are evaluated.
   virtual void commit() = 0;
   // The pending step failed: forgets it. False where the rows before it went

@@ -29,7 +29,8 @@ void choose(EngineFlags& flags, Numerics numerics) {
 } // namespace
 
 RunOptions EngineFlags::run_options() const {
-  return {numerics.value_or(default_numerics()), threads};
+  return {
+      .numerics = numerics.value_or(default_numerics()), .threads = threads};
 }
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
@@ -43,9 +44,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
           [&flags](const std::string& name) {
             choose(flags, numerics_names().at(name));
           },
-          "How a CPU computes. near: f32's answers from 15-bit activations; "
-          "fast: 8-bit activations; exact: f32, weights unpacked. (In this "
-          "version exact alone)")
+          "How a CPU computes. near (default): f32's answers from 15-bit "
+          "activations; fast: 8-bit activations; exact: f32, weights unpacked")
       ->type_name("near|fast|exact")
       ->check(CLI::IsMember(numerics_names()).description(""));
   command.add_flag_callback(

@@ -31,6 +31,10 @@ std::string python_program() {
   return python.empty() ? "python3" : python;
 }
 
+std::string wanted_isa() {
+  return variable("INGLE_ISA");
+}
+
 std::string models_folder(const Environment& env) {
   return join_path(env.home, "models");
 }

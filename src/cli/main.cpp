@@ -15,7 +15,11 @@ int run(int argc, char** argv) {
   const auto fs = ingle::make_posix_file_system();
   const ingle::SystemClock clock;
   const ingle::Environment env{
-      *fs, clock, ingle::home_folder(), ingle::python_program()};
+      *fs,
+      clock,
+      ingle::home_folder(),
+      ingle::python_program(),
+      ingle::wanted_isa()};
 
   CLI::App app("ingle runs language models on your own machine.", "ingle");
   app.set_version_flag("--version", ingle::kVersion);

@@ -7,21 +7,24 @@
 
 #include <mlx/array.h>
 
+#include "kernels/matrix.h"
 #include "model/config.h"
 
 namespace ingle {
 
 namespace mx = mlx::core;
 
-// A matrix [rows, columns]: dense, or packed with scales and biases.
+// A matrix [rows, columns]: dense or quantised in MLX's arrays, or packed for
+// the CPU kernels.
 struct Matrix {
-  mx::array weight; // dense [rows, columns], or packed u32
-  std::optional<mx::array> scales; // [rows, columns / group_size]
-  std::optional<mx::array> biases; // like scales
-  Quantization quantization; // only with scales
+  PackedMatrix packed{}; // of no rows, or all that there is
+  mx::array weight = mx::array(0.0f); // dense [rows, columns], or packed u32
+  std::optional<mx::array> scales{}; // [rows, columns / group_size]
+  std::optional<mx::array> biases{}; // like scales
+  Quantization quantization{}; // only with scales
 };
 
-// x: [T, columns] -> x · matrixᵀ: [T, rows].
+// With MLX's ops. x: [T, columns] -> x · matrixᵀ: [T, rows].
 mx::array multiply(const mx::array& x, const Matrix& matrix);
 
 // ids: [T] -> the matrix' rows: [T, columns].

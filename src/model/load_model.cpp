@@ -1,6 +1,7 @@
 #include "model/load_model.h"
 
 #include "base/cores.h"
+#include "base/log.h"
 #include "model/blas_threads.h"
 #include "model/config.h"
 #include "model/families/llama.h"
@@ -10,22 +11,23 @@
 namespace ingle {
 namespace {
 
-Status check_numerics(Numerics numerics, const std::string& folder) {
-  if (numerics == Numerics::kNear || numerics == Numerics::kFast) {
-    return Status::unsupported(
-        folder +
-        ": this version has no CPU kernels for near and fast "
-        "numerics: use --exact");
-  }
-  return Status::ok();
-}
-
 // Products of dense matrices are all that exact mode spends time on; beside
-// kernels of our own the library's threads would be in their way.
-void set_threads(const RunOptions& options, FileSystem& fs) {
+// kernels of our own the library's threads would be in their way. Null: MLX's
+// own ops compute.
+Result<std::unique_ptr<CpuKernels>> start_threads(
+    const RunOptions& options,
+    FileSystem& fs) {
   const int threads =
       options.threads > 0 ? options.threads : physical_cores(fs);
   set_blas_threads(options.numerics == Numerics::kExact ? threads : 1);
+  if (!uses_kernels(options.numerics)) {
+    return std::unique_ptr<CpuKernels>();
+  }
+  INGLE_ASSIGN_OR_RETURN(const Isa isa, choose_isa(options.isa));
+  log_info(
+      "kernels: " + std::string(to_string(isa)) + ", " +
+      std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
+  return std::make_unique<CpuKernels>(isa, threads, options.numerics);
 }
 
 } // namespace
@@ -36,8 +38,7 @@ Result<std::unique_ptr<const Model>> load_model(
     RunOptions options,
     std::stop_token stop,
     std::function<void(uint64_t done, uint64_t total)> on_progress) {
-  INGLE_RETURN_IF_ERROR(check_numerics(options.numerics, folder));
-  set_threads(options, fs);
+  INGLE_ASSIGN_OR_RETURN(auto kernels, start_threads(options, fs));
   const std::string config_path = join_path(folder, "config.json");
   INGLE_ASSIGN_OR_RETURN(const std::string json, fs.read(config_path));
   INGLE_ASSIGN_OR_RETURN(
@@ -49,8 +50,10 @@ Result<std::unique_ptr<const Model>> load_model(
       config.quantization,
       options.numerics,
       std::move(stop),
-      std::move(on_progress));
-  INGLE_ASSIGN_OR_RETURN(auto model, load_llama(config, weights));
+      std::move(on_progress),
+      kernels ? &kernels->arena() : nullptr);
+  INGLE_ASSIGN_OR_RETURN(
+      auto model, load_llama(config, weights, std::move(kernels)));
   INGLE_RETURN_IF_ERROR(weights.check_all_used());
   return model;
 }

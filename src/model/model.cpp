@@ -46,6 +46,10 @@ size_t logits_count(const Row& row) {
 
 Result<std::optional<mx::array>>
 run_step(const Model& model, std::span<const Row> rows, Stopwatch* evaluation) {
+  std::optional<ThreadPool::Step> awake;
+  if (model.kernels() != nullptr) {
+    awake.emplace(model.kernels()->pool());
+  }
   auto logits = run_mlx(
       "forward", [&] { return build_and_evaluate(model, rows, evaluation); });
   Status status = logits.status();

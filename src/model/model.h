@@ -11,6 +11,7 @@
 #include "base/token.h"
 #include "cache/kv_state.h"
 #include "model/config.h"
+#include "model/cpu_kernels.h"
 
 namespace ingle {
 
@@ -50,6 +51,11 @@ class Model {
   // Throws what MLX throws: call it, and evaluate, inside run_mlx(), then
   // commit or abandon every row's kv. run_step() does all of it.
   virtual std::optional<mx::array> forward(std::span<const Row> rows) const = 0;
+
+  // What computes its steps; null: MLX's own ops.
+  virtual CpuKernels* kernels() const {
+    return nullptr;
+  }
 };
 
 // Builds, evaluates and commits one step. `evaluation`, which may be null, gets

@@ -7,7 +7,7 @@ namespace ingle {
 Numerics default_numerics() {
   namespace mx = mlx::core;
   return mx::default_device() == mx::Device::gpu ? Numerics::kNative
-                                                 : Numerics::kExact;
+                                                 : Numerics::kNear;
 }
 
 } // namespace ingle

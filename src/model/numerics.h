@@ -5,8 +5,7 @@ namespace ingle {
 
 enum class Numerics {
   // MLX's own ops in f32, weights dequantised to f32 at load: the truth that
-  // the other modes are held against. What a CPU uses until the kernels exist
-  // (MLX's quantised matmul is wrong by 4e-2 there in bf16).
+  // the other modes are held against.
   kExact,
   // Near-exact CPU kernels: activations as two int8 planes, about 15 bits.
   kNear,
@@ -17,7 +16,12 @@ enum class Numerics {
   kNative,
 };
 
-// What the default device calls for: kNative on a GPU, kExact on a CPU.
+// What the default device calls for: kNative on a GPU, kNear on a CPU.
 Numerics default_numerics();
+
+// True iff src/kernels computes.
+constexpr bool uses_kernels(Numerics numerics) {
+  return numerics == Numerics::kNear || numerics == Numerics::kFast;
+}
 
 } // namespace ingle

@@ -3,6 +3,10 @@
 #include <mlx/fast.h>
 #include <mlx/ops.h>
 
+#include "cache/block_kv_cache.h"
+#include "cache/plain_kv_cache.h"
+#include "model/kernel_ops.h"
+
 namespace ingle {
 namespace {
 
@@ -27,37 +31,26 @@ mx::array merge_heads(const mx::array& x) {
       mx::transpose(x, {0, 2, 1, 3}), {x.shape(2), x.shape(1) * x.shape(3)});
 }
 
-} // namespace
-
-mx::array embed(std::span<const Row> rows, const Matrix& embedding) {
-  std::vector<TokenId> ids;
-  for (const Row& row : rows) {
-    ids.insert(ids.end(), row.tokens.begin(), row.tokens.end());
-  }
-  return take_rows(
-      embedding,
-      mx::array(ids.data(), {static_cast<int>(ids.size())}, mx::int32));
-}
-
-mx::array norm_qkv_rope_append_attend(
+// What each token attends to: [T, heads * head_dim].
+mx::array attend(
+    const Step& step,
     const mx::array& x,
     const AttentionWeights& weights,
     const AttentionShape& shape,
     const Rope& rope,
     float eps,
-    size_t layer,
-    std::span<const Row> rows) {
+    size_t layer) {
   const mx::array normed = mx::fast::rms_norm(x, weights.norm, eps);
   const mx::array q = weights.q(normed);
   const mx::array k = weights.k(normed);
   const mx::array v = weights.v(normed);
 
   std::vector<mx::array> attended;
-  attended.reserve(rows.size());
+  attended.reserve(step.rows().size());
   int begin = 0;
-  for (const Row& row : rows) {
+  for (const Row& row : step.rows()) {
     const int length = token_count(row);
-    KvCache& cache = row.kv->layer(layer);
+    auto& cache = static_cast<ArrayKvCache&>(row.kv->layer(layer));
     const int64_t offset = cache.offset() + cache.pending();
     const auto heads_of = [&](const mx::array& all, int heads) {
       return split_heads(
@@ -74,45 +67,105 @@ mx::array norm_qkv_rope_append_attend(
                               : mx::concatenate(std::move(attended), 0);
 }
 
-mx::array out_proj_residual(
-    const mx::array& x,
-    const mx::array& attended,
-    const Linear& o) {
-  return mx::add(x, o(attended));
+} // namespace
+
+std::shared_ptr<const RopeAngles> Step::angles(const Rope& rope) {
+  if (rope_ == &rope) {
+    return angles_;
+  }
+  auto angles = std::make_shared<RopeAngles>();
+  for (const Row& row : rows_) {
+    for (int i = 0; i < token_count(row); ++i) {
+      rope.add_angles(row.kv->offset() + i, angles->cosines, angles->sines);
+    }
+  }
+  rope_ = &rope;
+  angles_ = angles;
+  return angles_;
 }
 
-mx::array
-norm_mlp_residual(const mx::array& x, const MlpWeights& weights, float eps) {
+mx::array embed(const Step& step, const Matrix& embedding) {
+  std::vector<TokenId> ids;
+  for (const Row& row : step.rows()) {
+    ids.insert(ids.end(), row.tokens.begin(), row.tokens.end());
+  }
+  if (step.kernels() != nullptr) {
+    return kernel_embed(*step.kernels(), std::move(ids), embedding);
+  }
+  return take_rows(
+      embedding,
+      mx::array(ids.data(), {static_cast<int>(ids.size())}, mx::int32));
+}
+
+mx::array attend_and_add(
+    Step& step,
+    const mx::array& x,
+    const AttentionWeights& weights,
+    const AttentionShape& shape,
+    const Rope& rope,
+    float eps,
+    size_t layer) {
+  if (step.kernels() != nullptr) {
+    return kernel_attend_and_add(step, x, weights, shape, rope, eps, layer);
+  }
+  return mx::add(
+      x, weights.o(attend(step, x, weights, shape, rope, eps, layer)));
+}
+
+mx::array mlp_and_add(
+    const Step& step,
+    const mx::array& x,
+    const MlpWeights& weights,
+    float eps) {
+  if (step.kernels() != nullptr) {
+    return kernel_mlp_and_add(*step.kernels(), x, weights, eps);
+  }
   const mx::array normed = mx::fast::rms_norm(x, weights.norm, eps);
   const mx::array gate = weights.gate(normed);
   const mx::array activated = mx::multiply(gate, mx::sigmoid(gate));
   return mx::add(x, weights.down(mx::multiply(activated, weights.up(normed))));
 }
 
-std::optional<mx::array> norm_head(
+std::optional<mx::array> norm_and_head(
+    const Step& step,
     const mx::array& x,
     const mx::array& norm,
     const Matrix& head,
-    float eps,
-    std::span<const Row> rows) {
+    float eps) {
   // Where logits are wanted, it is after the last tokens of a row.
-  std::vector<mx::array> wanted;
+  std::vector<int> wanted;
   int end = 0;
-  for (const Row& row : rows) {
+  for (const Row& row : step.rows()) {
     end += token_count(row);
     const auto count = static_cast<int>(logits_count(row));
-    if (count > 0) {
-      wanted.push_back(slice_tokens(x, end - count, count));
+    for (int i = end - count; i < end; ++i) {
+      wanted.push_back(i);
     }
   }
   if (wanted.empty()) {
     return std::nullopt;
   }
-  const mx::array positions = wanted.size() == 1
-      ? wanted.front()
-      : mx::concatenate(std::move(wanted), 0);
+  if (step.kernels() != nullptr) {
+    return kernel_norm_and_head(
+        *step.kernels(), std::move(wanted), x, norm, head, eps);
+  }
+  const mx::array positions = mx::take(
+      x,
+      mx::array(wanted.data(), {static_cast<int>(wanted.size())}, mx::int32),
+      0);
   return mx::astype(
       multiply(mx::fast::rms_norm(positions, norm, eps), head), mx::float32);
+}
+
+std::unique_ptr<KvCache> make_kv_cache(
+    const AttentionShape& shape,
+    mx::Dtype dtype,
+    const CpuKernels* kernels) {
+  if (kernels != nullptr) {
+    return std::make_unique<BlockKvCache>(shape.kv_heads, shape.head_dim);
+  }
+  return std::make_unique<PlainKvCache>(
+      KvLayerShape{shape.kv_heads, shape.head_dim, dtype});
 }
 
 } // namespace ingle

@@ -1,16 +1,20 @@
 // What model families are written in: ops as coarse as a fused CPU kernel needs
-// them, and no coarser. Here they are compositions of MLX's own ops; the CPU
-// kernels will take their place behind the same calls.
+// them, and no coarser. Each is one primitive of the CPU kernels, or a
+// composition of MLX's own ops.
 //
 // Letters: T tokens of all rows together, D hidden size, H heads, L tokens of
 //          one row, V vocabulary.
-// Threads: the engine thread. Throws what MLX throws.
+// Threads: the engine thread. Throws what MLX throws, and std::bad_alloc.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include <mlx/array.h>
 
+#include "model/cpu_kernels.h"
 #include "model/linear.h"
 #include "model/model.h"
 #include "model/rope.h"
@@ -32,6 +36,12 @@ struct AttentionShape {
   float scale = 0; // of the scores
 };
 
+// [T, dims / 2] each.
+struct RopeAngles {
+  std::vector<float> cosines;
+  std::vector<float> sines;
+};
+
 struct MlpWeights {
   mx::array norm; // [D]
   Linear gate; // D -> M
@@ -39,37 +49,64 @@ struct MlpWeights {
   Linear down; // M -> D
 };
 
-// The tokens of all rows, one after the other -> their embeddings [T, D].
-mx::array embed(std::span<const Row> rows, const Matrix& embedding);
+// What the ops of one step have in common.
+class Step {
+ public:
+  // `kernels`: what computes, of uses_kernels(); null: MLX's own ops. Both
+  // outlive the step's evaluation.
+  Step(std::span<const Row> rows, CpuKernels* kernels)
+      : rows_(rows), kernels_(kernels) {}
 
-// x: [T, D] -> what each token attends to: [T, heads * head_dim]. Appends the
-// rows' new keys and values to layer `layer` of their caches.
-mx::array norm_qkv_rope_append_attend(
+  std::span<const Row> rows() const {
+    return rows_;
+  }
+  CpuKernels* kernels() const {
+    return kernels_;
+  }
+  // Of all rows' tokens, one after the other.
+  std::shared_ptr<const RopeAngles> angles(const Rope& rope);
+
+ private:
+  std::span<const Row> rows_;
+  CpuKernels* kernels_;
+  const Rope* rope_ = nullptr; // whose angles these are
+  std::shared_ptr<const RopeAngles> angles_;
+};
+
+// The tokens of all rows, one after the other -> their embeddings [T, D].
+mx::array embed(const Step& step, const Matrix& embedding);
+
+// x + o(attention(norm(x))): [T, D]. Appends the rows' new keys and values to
+// layer `layer` of their caches.
+mx::array attend_and_add(
+    Step& step,
     const mx::array& x,
     const AttentionWeights& weights,
     const AttentionShape& shape,
     const Rope& rope,
     float eps,
-    size_t layer,
-    std::span<const Row> rows);
-
-// x + o(attended): [T, D].
-mx::array out_proj_residual(
-    const mx::array& x,
-    const mx::array& attended,
-    const Linear& o);
+    size_t layer);
 
 // x + down(silu(gate(n)) * up(n)), n = rms_norm(x): [T, D].
-mx::array
-norm_mlp_residual(const mx::array& x, const MlpWeights& weights, float eps);
+mx::array mlp_and_add(
+    const Step& step,
+    const mx::array& x,
+    const MlpWeights& weights,
+    float eps);
 
 // The positions whose logits the rows want -> [positions, V] in f32; nothing
 // where there are none.
-std::optional<mx::array> norm_head(
+std::optional<mx::array> norm_and_head(
+    const Step& step,
     const mx::array& x,
     const mx::array& norm,
     const Matrix& head,
-    float eps,
-    std::span<const Row> rows);
+    float eps);
+
+// The cache of a layer that these ops append to.
+std::unique_ptr<KvCache> make_kv_cache(
+    const AttentionShape& shape,
+    mx::Dtype dtype,
+    const CpuKernels* kernels);
 
 } // namespace ingle

@@ -1,5 +1,6 @@
 #include "model/rope.h"
 
+#include <cmath>
 #include <numbers>
 
 #include <mlx/fast.h>
@@ -40,6 +41,22 @@ mx::array llama3_wavelengths(const RopeConfig& config, int dims) {
   return wavelengths;
 }
 
+// As MLX's own form has them, in f32.
+std::vector<float> frequencies_of(
+    const std::optional<mx::array>& wavelengths,
+    float theta,
+    int dims) {
+  const int half = dims / 2;
+  const mx::array exponents = mx::multiply(
+      mx::arange(0, -half, -1, mx::float32),
+      mx::array(std::log(theta) / static_cast<float>(half)));
+  mx::array frequencies =
+      wavelengths ? mx::reciprocal(*wavelengths) : mx::exp(exponents);
+  mx::eval(frequencies);
+  const float* data = frequencies.data<float>();
+  return {data, data + half};
+}
+
 } // namespace
 
 Rope::Rope(const RopeConfig& config, int dims)
@@ -53,6 +70,18 @@ Rope::Rope(const RopeConfig& config, int dims)
     case RopeKind::kLlama3:
       wavelengths_ = llama3_wavelengths(config, dims);
       break;
+  }
+  frequencies_ = frequencies_of(wavelengths_, theta_, dims);
+}
+
+void Rope::add_angles(
+    int64_t position,
+    std::vector<float>& cosines,
+    std::vector<float>& sines) const {
+  const float at = static_cast<float>(position) * scale_;
+  for (const float frequency : frequencies_) {
+    cosines.push_back(std::cos(at * frequency));
+    sines.push_back(std::sin(at * frequency));
   }
 }
 

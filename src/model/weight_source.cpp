@@ -61,6 +61,13 @@ bool is_floating(TensorType type) {
       type == TensorType::kF32;
 }
 
+// Requires: is_floating(type).
+FloatType to_float_type(TensorType type) {
+  return type == TensorType::kF16 ? FloatType::kF16
+      : type == TensorType::kBF16 ? FloatType::kBF16
+                                  : FloatType::kF32;
+}
+
 mx::array copy_to_array(const TensorView& tensor, const mx::Shape& shape) {
   mx::allocator::Data data = mx::allocator::malloc(tensor.bytes.size());
   std::memcpy(
@@ -95,22 +102,20 @@ Result<const TensorView*> WeightSource::find(const std::string& name) {
   return &it->second;
 }
 
-Result<mx::array> WeightSource::load(
+Status WeightSource::check_shape(
     const std::string& name,
     const TensorView& tensor,
     const mx::Shape& shape) {
-  if (tensor.shape != to_extents(shape)) {
-    return fail(
-        name,
-        "has the shape " + describe(tensor.shape) +
-            " where the config asks "
-            "for " +
-            describe(to_extents(shape)));
+  if (tensor.shape == to_extents(shape)) {
+    return Status::ok();
   }
-  return run_mlx("load", [&] { return copy_to_array(tensor, shape); });
+  return fail(
+      name,
+      "has the shape " + describe(tensor.shape) +
+          " where the config asks for " + describe(to_extents(shape)));
 }
 
-Result<mx::array> WeightSource::take(
+Result<const TensorView*> WeightSource::find_floats(
     const std::string& name,
     const mx::Shape& shape) {
   INGLE_ASSIGN_OR_RETURN(const TensorView* tensor, find(name));
@@ -120,34 +125,59 @@ Result<mx::array> WeightSource::take(
         "has the type " + std::string(to_string(tensor->type)) +
             " where F16, BF16 or F32 is expected");
   }
-  INGLE_ASSIGN_OR_RETURN(mx::array loaded, load(name, *tensor, shape));
-  if (numerics_ != Numerics::kExact) {
-    return loaded;
-  }
+  INGLE_RETURN_IF_ERROR(check_shape(name, *tensor, shape));
+  return tensor;
+}
+
+Result<mx::array> WeightSource::take(
+    const std::string& name,
+    const mx::Shape& shape) {
+  INGLE_ASSIGN_OR_RETURN(const TensorView* tensor, find_floats(name, shape));
   return run_mlx("load", [&] {
-    mx::array converted = mx::astype(loaded, mx::float32);
-    mx::eval(converted);
-    return converted;
+    mx::array loaded = copy_to_array(*tensor, shape);
+    if (numerics_ != Numerics::kNative) {
+      loaded = mx::astype(loaded, mx::float32);
+      mx::eval(loaded);
+    }
+    return loaded;
   });
 }
 
 Result<Matrix>
 WeightSource::take_matrix(const std::string& path, int rows, int columns) {
-  if (has(path + ".scales")) {
-    const auto quantization = quantization_.of(path);
-    if (!quantization) {
-      return fail(
-          path + ".scales",
-          "is there, but config.json says that the module is not quantised");
-    }
-    return take_quantized(path, rows, columns, *quantization);
+  if (!has(path + ".scales")) {
+    return take_dense(path, rows, columns);
   }
-  INGLE_ASSIGN_OR_RETURN(
-      mx::array weight, take(path + ".weight", {rows, columns}));
-  return Matrix{std::move(weight), std::nullopt, std::nullopt, {}};
+  const auto quantization = quantization_.of(path);
+  if (!quantization) {
+    return fail(
+        path + ".scales",
+        "is there, but config.json says that the module is not quantised");
+  }
+  return take_quantized(path, rows, columns, *quantization);
 }
 
-Result<Matrix> WeightSource::take_quantized(
+Result<Matrix>
+WeightSource::take_dense(const std::string& path, int rows, int columns) {
+  const std::string name = path + ".weight";
+  if (!uses_kernels(numerics_)) {
+    INGLE_ASSIGN_OR_RETURN(mx::array weight, take(name, {rows, columns}));
+    return Matrix{.weight = std::move(weight)};
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const TensorView* tensor, find_floats(name, {rows, columns}));
+  return run_mlx("load", [&] {
+    return Matrix{
+        .packed = pack_dense(
+            *arena_,
+            rows,
+            columns,
+            to_float_type(tensor->type),
+            tensor->bytes.data())};
+  });
+}
+
+Result<WeightSource::Quantized> WeightSource::find_quantized(
     const std::string& path,
     int rows,
     int columns,
@@ -159,28 +189,71 @@ Result<Matrix> WeightSource::take_quantized(
             " columns, which is not a multiple of the group size " +
             std::to_string(quantization.group_size));
   }
-  INGLE_ASSIGN_OR_RETURN(const TensorView* packed, find(path + ".weight"));
-  if (packed->type != TensorType::kU32) {
+  Quantized found;
+  INGLE_ASSIGN_OR_RETURN(found.weight, find(path + ".weight"));
+  if (found.weight->type != TensorType::kU32) {
     return fail(path + ".weight", "has to be of type U32, as it has scales");
   }
-  INGLE_ASSIGN_OR_RETURN(
-      mx::array weight,
-      load(
-          path + ".weight", *packed, {rows, columns / 32 * quantization.bits}));
+  INGLE_RETURN_IF_ERROR(check_shape(
+      path + ".weight",
+      *found.weight,
+      {rows, columns / 32 * quantization.bits}));
   const mx::Shape groups = {rows, columns / quantization.group_size};
+  INGLE_ASSIGN_OR_RETURN(found.scales, find_floats(path + ".scales", groups));
+  INGLE_ASSIGN_OR_RETURN(found.biases, find_floats(path + ".biases", groups));
+  return found;
+}
+
+Result<Matrix> WeightSource::take_quantized(
+    const std::string& path,
+    int rows,
+    int columns,
+    const Quantization& quantization) {
+  INGLE_ASSIGN_OR_RETURN(
+      const Quantized found, find_quantized(path, rows, columns, quantization));
+  const auto [group_size, bits] = quantization;
+  if (uses_kernels(numerics_) && can_pack(columns, bits, group_size) &&
+      found.scales->type == found.biases->type) {
+    return run_mlx("load", [&] {
+      return Matrix{
+          .packed = pack_quantized(
+              *arena_,
+              rows,
+              columns,
+              bits,
+              group_size,
+              to_float_type(found.scales->type),
+              {found.weight->bytes.data(),
+               found.scales->bytes.data(),
+               found.biases->bytes.data()})};
+    });
+  }
+  const mx::Shape groups = {rows, columns / group_size};
   INGLE_ASSIGN_OR_RETURN(mx::array scales, take(path + ".scales", groups));
   INGLE_ASSIGN_OR_RETURN(mx::array biases, take(path + ".biases", groups));
-  if (numerics_ != Numerics::kExact) {
-    return Matrix{weight, scales, biases, quantization};
-  }
-  INGLE_ASSIGN_OR_RETURN(
-      mx::array dense, run_mlx("dequantise", [&] {
-        mx::array values = mx::dequantize(
-            weight, scales, biases, quantization.group_size, quantization.bits);
-        mx::eval(values);
-        return values;
-      }));
-  return Matrix{std::move(dense), std::nullopt, std::nullopt, {}};
+  return run_mlx("load", [&] {
+    mx::array weight =
+        copy_to_array(*found.weight, {rows, columns / 32 * bits});
+    if (numerics_ == Numerics::kNative) {
+      return Matrix{
+          .weight = std::move(weight),
+          .scales = std::move(scales),
+          .biases = std::move(biases),
+          .quantization = quantization};
+    }
+    mx::array values = mx::dequantize(weight, scales, biases, group_size, bits);
+    mx::eval(values);
+    if (!uses_kernels(numerics_)) {
+      return Matrix{.weight = std::move(values)};
+    }
+    return Matrix{
+        .packed = pack_dense(
+            *arena_,
+            rows,
+            columns,
+            FloatType::kF32,
+            reinterpret_cast<const std::byte*>(values.data<float>()))};
+  });
 }
 
 Result<Linear> WeightSource::take_linear(

@@ -10,6 +10,7 @@
 #include <mlx/array.h>
 
 #include "base/status.h"
+#include "kernels/arena.h"
 #include "model/config.h"
 #include "model/linear.h"
 #include "model/numerics.h"
@@ -28,30 +29,34 @@ namespace ingle {
 //          kCancelled once `stop` is requested.
 class WeightSource {
  public:
+  // `arena` outlives what is taken: for uses_kernels(numerics), which packs
+  // matrices into it.
   WeightSource(
       const WeightFolder& folder,
       std::string origin,
       const QuantizationConfig& quantization,
       Numerics numerics,
       std::stop_token stop = {},
-      std::function<void(uint64_t done, uint64_t total)> on_progress = {})
+      std::function<void(uint64_t done, uint64_t total)> on_progress = {},
+      Arena* arena = nullptr)
       : folder_(folder),
         origin_(std::move(origin)),
         quantization_(quantization),
         numerics_(numerics),
         stop_(std::move(stop)),
         on_progress_(std::move(on_progress)),
+        arena_(arena),
         total_bytes_(folder.total_bytes()) {}
 
   bool has(const std::string& name) const {
     return folder_.tensors().count(name) != 0;
   }
 
-  // A dense floating-point tensor of exactly this shape; f32 in kExact.
+  // A dense floating-point tensor of exactly this shape; f32 but in kNative.
   Result<mx::array> take(const std::string& name, const mx::Shape& shape);
 
   // `path`.weight as a [rows, columns] matrix, quantised iff `path`.scales is
-  // there.
+  // there (in kExact its values are dense).
   Result<Matrix> take_matrix(const std::string& path, int rows, int columns);
 
   // A matrix [out, in], and `path`.bias iff `with_bias`.
@@ -68,10 +73,25 @@ class WeightSource {
  private:
   Status fail(const std::string& name, const std::string& what) const;
   Result<const TensorView*> find(const std::string& name);
-  Result<mx::array> load(
+  Result<const TensorView*> find_floats(
+      const std::string& name,
+      const mx::Shape& shape);
+  Status check_shape(
       const std::string& name,
       const TensorView& tensor,
       const mx::Shape& shape);
+  Result<Matrix> take_dense(const std::string& path, int rows, int columns);
+  // The tensors of a quantised matrix, of types and shapes that fit together.
+  struct Quantized {
+    const TensorView* weight = nullptr;
+    const TensorView* scales = nullptr;
+    const TensorView* biases = nullptr;
+  };
+  Result<Quantized> find_quantized(
+      const std::string& path,
+      int rows,
+      int columns,
+      const Quantization& quantization);
   Result<Matrix> take_quantized(
       const std::string& path,
       int rows,
@@ -84,6 +104,7 @@ class WeightSource {
   Numerics numerics_;
   std::stop_token stop_;
   std::function<void(uint64_t done, uint64_t total)> on_progress_;
+  Arena* arena_;
   uint64_t total_bytes_;
   uint64_t found_bytes_ = 0;
   std::set<std::string> used_;

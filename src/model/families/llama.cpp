@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "cache/plain_kv_cache.h"
 #include "model/ops.h"
 #include "model/run_mlx.h"
 
@@ -23,19 +22,19 @@ struct Weights {
 
 class Llama final : public Model {
  public:
-  Llama(ModelConfig config, Weights weights)
+  Llama(
+      ModelConfig config,
+      Weights weights,
+      std::unique_ptr<CpuKernels> kernels)
       : config_(std::move(config)),
         weights_(std::move(weights)),
+        kernels_(std::move(kernels)),
         rope_(config_.rope, config_.head_dim),
         attention_{
             config_.num_attention_heads,
             config_.num_key_value_heads,
             config_.head_dim,
-            1 / std::sqrt(static_cast<float>(config_.head_dim))},
-        kv_shape_{
-            config_.num_key_value_heads,
-            config_.head_dim,
-            weights_.norm.dtype()} {}
+            1 / std::sqrt(static_cast<float>(config_.head_dim))} {}
 
   const ModelConfig& config() const override {
     return config_;
@@ -44,31 +43,35 @@ class Llama final : public Model {
   KvState make_kv() const override {
     std::vector<std::unique_ptr<KvCache>> caches;
     for (size_t i = 0; i < weights_.layers.size(); ++i) {
-      caches.push_back(std::make_unique<PlainKvCache>(kv_shape_));
+      caches.push_back(
+          make_kv_cache(attention_, weights_.norm.dtype(), kernels_.get()));
     }
     return KvState(std::move(caches));
   }
 
   std::optional<mx::array> forward(std::span<const Row> rows) const override {
+    Step step(rows, kernels_.get());
     const float eps = config_.rms_norm_eps;
-    mx::array x = embed(rows, weights_.embedding);
+    mx::array x = embed(step, weights_.embedding);
     for (size_t i = 0; i < weights_.layers.size(); ++i) {
       const Layer& layer = weights_.layers[i];
-      const mx::array attended = norm_qkv_rope_append_attend(
-          x, layer.attention, attention_, rope_, eps, i, rows);
-      x = out_proj_residual(x, attended, layer.attention.o);
-      x = norm_mlp_residual(x, layer.mlp, eps);
+      x = attend_and_add(step, x, layer.attention, attention_, rope_, eps, i);
+      x = mlp_and_add(step, x, layer.mlp, eps);
     }
     const Matrix& head = weights_.head ? *weights_.head : weights_.embedding;
-    return norm_head(x, weights_.norm, head, eps, rows);
+    return norm_and_head(step, x, weights_.norm, head, eps);
+  }
+
+  CpuKernels* kernels() const override {
+    return kernels_.get();
   }
 
  private:
   ModelConfig config_;
   Weights weights_;
+  std::unique_ptr<CpuKernels> kernels_;
   Rope rope_;
   AttentionShape attention_;
-  KvLayerShape kv_shape_;
 };
 
 Result<AttentionWeights> take_attention(
@@ -136,7 +139,8 @@ Result<std::optional<Matrix>> take_head(
 
 Result<std::unique_ptr<const Model>> load_llama(
     const ModelConfig& config,
-    WeightSource& weights) {
+    WeightSource& weights,
+    std::unique_ptr<CpuKernels> kernels) {
   INGLE_ASSIGN_OR_RETURN(
       auto embedding,
       weights.take_matrix(
@@ -159,7 +163,8 @@ Result<std::unique_ptr<const Model>> load_llama(
             std::move(embedding),
             std::move(layers),
             std::move(norm),
-            std::move(head)}));
+            std::move(head)},
+        std::move(kernels)));
   });
 }
 

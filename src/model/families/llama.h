@@ -10,11 +10,13 @@
 
 namespace ingle {
 
-// Takes every tensor from `weights`; leftovers are the caller's to check. The
-// KV state is kept in the type of the norms.
+// Takes every tensor from `weights`; leftovers are the caller's to check. With
+// MLX's own ops the KV state is kept in the type of the norms. `kernels` are
+// those of `weights`, or null.
 // Errors: kCorruption (a tensor is missing or has another shape).
 Result<std::unique_ptr<const Model>> load_llama(
     const ModelConfig& config,
-    WeightSource& weights);
+    WeightSource& weights,
+    std::unique_ptr<CpuKernels> kernels);
 
 } // namespace ingle

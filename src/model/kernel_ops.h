@@ -1,0 +1,42 @@
+// The ops of ops.h as primitives of the CPU kernels: one each.
+//
+// A primitive computes on the thread that evaluates, when it is evaluated: its
+// inputs are evaluated arrays and other such primitives' outputs, so nothing
+// waits for a stream of MLX's. All that it reads but arrays (weights, caches'
+// buffers) outlives the evaluation.
+#pragma once
+
+#include "model/ops.h"
+
+namespace ingle {
+
+mx::array kernel_embed(
+    CpuKernels& kernels,
+    std::vector<TokenId> ids,
+    const Matrix& embedding);
+
+mx::array kernel_attend_and_add(
+    Step& step,
+    const mx::array& x,
+    const AttentionWeights& weights,
+    const AttentionShape& shape,
+    const Rope& rope,
+    float eps,
+    size_t layer);
+
+mx::array kernel_mlp_and_add(
+    CpuKernels& kernels,
+    const mx::array& x,
+    const MlpWeights& weights,
+    float eps);
+
+// `tokens`: those of x whose logits are wanted.
+mx::array kernel_norm_and_head(
+    CpuKernels& kernels,
+    std::vector<int> tokens,
+    const mx::array& x,
+    const mx::array& norm,
+    const Matrix& head,
+    float eps);
+
+} // namespace ingle
