@@ -13,7 +13,7 @@ struct Environment {
   const Clock& clock;
   std::string home; // the folder that holds what ingle keeps; may not exist
   std::string python; // the interpreter that `get` downloads with
-  std::string isa; // that the CPU kernels are to use; empty: the quickest
+  std::string isa{}; // that the CPU kernels are to use; empty: the quickest
 };
 
 // $INGLE_HOME, else $XDG_DATA_HOME/ingle, else ~/.local/share/ingle.
