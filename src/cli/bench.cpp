@@ -15,6 +15,7 @@
 #include "cli/model_hash.h"
 #include "cli/progress_bar.h"
 #include "cli/stop_signals.h"
+#include "kernels/isa.h"
 
 namespace ingle {
 namespace {
@@ -36,6 +37,15 @@ struct BenchFlags {
   }
 };
 
+// "mlx": none of our kernels.
+Result<std::string> isa_of(const RunOptions& options) {
+  if (!uses_kernels(options.numerics)) {
+    return std::string("mlx");
+  }
+  INGLE_ASSIGN_OR_RETURN(const Isa isa, choose_isa(options.isa));
+  return std::string(to_string(isa));
+}
+
 Result<BenchSetting> describe_setting(
     const Environment& env,
     const std::string& folder,
@@ -43,7 +53,7 @@ Result<BenchSetting> describe_setting(
   BenchSetting setting;
   setting.commit = kCommit;
   setting.machine = processor_name();
-  setting.isa = join(instruction_sets(), " ");
+  INGLE_ASSIGN_OR_RETURN(setting.isa, isa_of(options));
   setting.threads =
       options.threads > 0 ? options.threads : physical_cores(env.fs);
   setting.numerics = to_string(options.numerics);

@@ -15,7 +15,7 @@ namespace ingle {
 struct BenchSetting {
   std::string commit;
   std::string machine; // the processor's name
-  std::string isa; // its instruction sets
+  std::string isa; // of the kernels; "mlx": none
   int threads = 0;
   std::string numerics;
   std::string model;

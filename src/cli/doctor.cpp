@@ -14,6 +14,7 @@
 #include "cli/machine.h"
 #include "cli/model_argument.h"
 #include "cli/version.h"
+#include "kernels/isa.h"
 
 namespace ingle {
 namespace {
@@ -25,11 +26,17 @@ struct Finding {
   std::string advice;
 };
 
-Finding vector_instructions() {
+// What the CPU kernels use, of what there is.
+Finding vector_instructions(const Environment& env) {
   const auto sets = instruction_sets();
+  const auto isa = choose_isa(env.isa);
+  if (!isa.is_ok()) {
+    return {"instruction sets", join(sets, " "), isa.status().message()};
+  }
   return {
       "instruction sets",
-      sets.empty() ? "portable only" : join(sets, " "),
+      (sets.empty() ? "none" : join(sets, " ")) +
+          "; kernels: " + std::string(to_string(*isa)),
       sets.empty() ? "this processor has no vector instructions that ingle "
                      "knows: expect it to be slow"
                    : ""};
@@ -122,7 +129,7 @@ std::vector<Finding> examine(const Environment& env) {
       {"mlx", mlx::core::version(), ""},
       device(),
       {"cores", std::to_string(sysconf(_SC_NPROCESSORS_ONLN)), ""},
-      vector_instructions(),
+      vector_instructions(env),
       blas(),
       memory(),
       disk(env),

@@ -2,7 +2,6 @@
 #include <cstdlib>
 
 #include <CLI/CLI.hpp>
-#include <mlx/memory.h>
 
 #include "base/log.h"
 #include "base/mutex.h"
@@ -110,9 +109,9 @@ void print_ready(
   print_line(
       "  model    " + model.name + ", a context of " +
       std::to_string(model.context_length) + " tokens");
+  print_line("  compute  " + model.compute);
   print_line(
-      "  memory   " +
-      human_bytes(static_cast<double>(mlx::core::get_active_memory())) +
+      "  memory   " + human_bytes(static_cast<double>(model.weight_bytes)) +
       " for the weights, of " +
       human_bytes(static_cast<double>(machine_memory())) +
       " that this machine has");

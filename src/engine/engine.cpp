@@ -46,7 +46,24 @@ Status warm_up(const Model& model) {
   if (!logits) {
     return Status::internal("it gave no logits");
   }
-  return sample({logits->data<float>(), logits->size()}, {}, {}, 0, 0).status();
+  return sample(
+             model.host_kernels(),
+             {logits->data<float>(), logits->size()},
+             {},
+             {},
+             0,
+             0)
+      .status();
+}
+
+std::string describe_compute(const Model& model) {
+  if (model.kernels() == nullptr) {
+    return "MLX's own ops";
+  }
+  const int threads = model.kernels()->pool().threads();
+  return std::string(to_string(model.kernels()->context().set.isa)) +
+      " kernels, " + std::to_string(threads) +
+      (threads == 1 ? " thread" : " threads");
 }
 
 } // namespace
@@ -74,6 +91,8 @@ class Engine::Runner {
             options_.model_folder,
             model_->config(),
             options_.defaults));
+    served->weight_bytes = model_->weight_bytes();
+    served->compute = describe_compute(*model_);
     INGLE_RETURN_IF_ERROR(
         warm_up(*model_).with_context("the model's first step failed"));
     SchedulerOptions options;
@@ -81,7 +100,7 @@ class Engine::Runner {
     scheduler_.emplace(*model_, served, options, clock_, [](Departure) {
       // No prompt cache yet: the state dies with its request.
     });
-    return served;
+    return std::shared_ptr<const ServedModel>(std::move(served));
   }
 
   bool is_busy() const {

@@ -153,7 +153,7 @@ void sort_and_unique(std::vector<TokenId>& ids) {
 
 } // namespace
 
-Result<std::shared_ptr<const ServedModel>> load_served_model(
+Result<std::shared_ptr<ServedModel>> load_served_model(
     FileSystem& fs,
     const Clock& clock,
     const std::string& folder,
@@ -196,7 +196,7 @@ Result<std::shared_ptr<const ServedModel>> load_served_model(
   model->xtc_exempt.insert(
       model->xtc_exempt.end(), model->eos.begin(), model->eos.end());
   sort_and_unique(model->xtc_exempt);
-  return std::shared_ptr<const ServedModel>(std::move(model));
+  return model;
 }
 
 } // namespace ingle

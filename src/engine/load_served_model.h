@@ -19,7 +19,7 @@ namespace ingle {
 // over generation_config.json, knob by knob.
 // Lifetime: `clock` outlives the model.
 // Errors: kCorruption, kIo; one line that names the file and the cause.
-Result<std::shared_ptr<const ServedModel>> load_served_model(
+Result<std::shared_ptr<ServedModel>> load_served_model(
     FileSystem& fs,
     const Clock& clock,
     const std::string& folder,

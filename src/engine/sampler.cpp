@@ -1,9 +1,9 @@
 #include "engine/sampler.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "engine/truncation.h"
@@ -16,50 +16,18 @@ constexpr float kImpossible = -9999; // log-probability of what can't come
 
 constexpr size_t kBlock = 1024; // logits
 
-// The largest of a block. A NaN or +inf in it clears `is_sound`.
-float block_peak(std::span<const float> block, bool& is_sound) {
-  // Lanes, because a compiler may not reorder a float maximum.
-  constexpr size_t kLanes = 16;
-  std::array<float, kLanes> peaks;
-  std::array<int, kLanes> sound;
-  peaks.fill(-kInfinity);
-  sound.fill(1);
-  size_t i = 0;
-  for (; i + kLanes <= block.size(); i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      const float logit = block[i + lane];
-      peaks[lane] = logit > peaks[lane] ? logit : peaks[lane];
-      sound[lane] &= logit < kInfinity; // NaN isn't
-    }
-  }
-  for (; i < block.size(); ++i) {
-    peaks[0] = std::max(peaks[0], block[i]);
-    sound[0] &= block[i] < kInfinity;
-  }
-  is_sound &= std::count(sound.begin(), sound.end(), 0) == 0;
-  return *std::max_element(peaks.begin(), peaks.end());
-}
-
 // The first of the largest logits.
-Result<TokenId> find_best(std::span<const float> logits) {
-  float peak = -kInfinity;
-  size_t peak_begin = 0; // of the first block that has it
+Result<TokenId> find_best(
+    const KernelSet& kernels,
+    std::span<const float> logits) {
   bool is_sound = true;
-  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
-    const float found = block_peak(
-        logits.subspan(begin, std::min(kBlock, logits.size() - begin)),
-        is_sound);
-    if (found > peak) {
-      peak = found;
-      peak_begin = begin;
-    }
-  }
+  const float peak =
+      kernels.largest(logits.data(), static_cast<int>(logits.size()), is_sound);
   if (!is_sound || peak == -kInfinity) {
     return Status::internal("the model's logits are not numbers");
   }
-  const auto from_block = logits.subspan(peak_begin);
   return static_cast<TokenId>(
-      std::find(from_block.begin(), from_block.end(), peak) - logits.begin());
+      std::find(logits.begin(), logits.end(), peak) - logits.begin());
 }
 
 // SplitMix64's finaliser (Steele et al., 2014).
@@ -86,76 +54,106 @@ class StepRandom {
   uint64_t state_;
 };
 
-float survivors_peak(std::span<const float> logits, const Survivors& in) {
-  float peak = -kInfinity;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (logits[i] > peak && in.contains(logits[i], static_cast<TokenId>(i))) {
-      peak = logits[i];
+// The first one whose weight, added to those before it, exceeds the target; the
+// last one of a weight where rounding has left the target too large.
+template <typename Weight>
+size_t find_target(size_t count, double target, Weight&& weight) {
+  double sum = 0;
+  size_t last = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const double each = weight(i);
+    sum += each;
+    last = each > 0 ? i : last;
+    if (sum > target) {
+      return i;
     }
   }
-  return peak;
+  return last;
 }
 
-// `uniform` in [0, 1) picks a survivor by softmax(logits / temperature).
-TokenId draw(
+double weight_of(float logit, float peak, float temperature) {
+  return std::exp(
+      static_cast<double>(logit - peak) / static_cast<double>(temperature));
+}
+
+// `uniform` in [0, 1) picks a token by softmax(logits / temperature).
+TokenId draw_of_all(
+    const KernelSet& kernels,
     std::span<const float> logits,
-    const Survivors& survivors,
     float peak,
     float temperature,
     double uniform) {
-  const auto add_weight = [&](double sum, size_t i) {
-    return survivors.contains(logits[i], static_cast<TokenId>(i))
-        ? sum + static_cast<double>(std::exp((logits[i] - peak) / temperature))
-        : sum;
-  };
-  std::vector<double> sums; // up to the end of each block
-  double sum = 0;
-  for (size_t i = 0; i < logits.size();) {
-    for (const size_t end = std::min(i + kBlock, logits.size()); i < end; ++i) {
-      sum = add_weight(sum, i);
-    }
-    sums.push_back(sum);
+  std::vector<double> sums; // of blocks
+  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
+    const auto block =
+        logits.subspan(begin, std::min(kBlock, logits.size() - begin));
+    sums.push_back(kernels.exp_sum(
+        block.data(), static_cast<int>(block.size()), peak, 1 / temperature));
   }
-  const double target = uniform * sum;
-  const auto block = static_cast<size_t>(
-      std::upper_bound(sums.begin(), sums.end(), target) - sums.begin());
-  // The same additions again: the block's last sum exceeds the target, and the
-  // first that does has added a survivor.
-  sum = block == 0 ? 0 : sums[block - 1];
-  size_t i = block * kBlock;
-  while ((sum = add_weight(sum, i)) <= target) {
-    ++i;
+  double target = uniform * std::accumulate(sums.begin(), sums.end(), 0.0);
+  const size_t block =
+      find_target(sums.size(), target, [&](size_t i) { return sums[i]; });
+  target -= std::accumulate(
+      sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(block), 0.0);
+  const auto rest = logits.subspan(block * kBlock);
+  const size_t in_block =
+      find_target(std::min(kBlock, rest.size()), target, [&](size_t i) {
+        return weight_of(rest[i], peak, temperature);
+      });
+  return static_cast<TokenId>(block * kBlock + in_block);
+}
+
+// The same among `candidates`, in their order.
+TokenId draw_of(
+    const std::vector<Candidate>& candidates,
+    float temperature,
+    double uniform) {
+  const float peak =
+      std::min_element(candidates.begin(), candidates.end(), precedes)->logit;
+  std::vector<double> weights;
+  for (const Candidate& candidate : candidates) {
+    weights.push_back(weight_of(candidate.logit, peak, temperature));
   }
-  return static_cast<TokenId>(i);
+  const double target =
+      uniform * std::accumulate(weights.begin(), weights.end(), 0.0);
+  return candidates[find_target(
+                        weights.size(),
+                        target,
+                        [&](size_t i) { return weights[i]; })]
+      .id;
 }
 
 } // namespace
 
 Result<TokenId> sample(
+    const KernelSet& kernels,
     std::span<const float> logits,
     const SamplingParams& params,
     std::span<const TokenId> xtc_exempt,
     uint64_t seed,
     uint64_t step) {
-  INGLE_ASSIGN_OR_RETURN(const TokenId best, find_best(logits));
+  INGLE_ASSIGN_OR_RETURN(const TokenId best, find_best(kernels, logits));
   if (params.temperature <= 0) {
     return best;
   }
   StepRandom random(seed, step);
   const bool xtc_acts = params.xtc_probability > 0 &&
       random.next() <= static_cast<double>(params.xtc_probability);
-  float peak = logits[static_cast<size_t>(best)];
+  const float peak = logits[static_cast<size_t>(best)];
   const Survivors survivors =
-      truncate(logits, peak, params, xtc_acts, xtc_exempt);
-  if (xtc_acts) {
-    peak = survivors_peak(logits, survivors);
-  }
-  return draw(logits, survivors, peak, params.temperature, random.next());
+      truncate(kernels, logits, peak, params, xtc_acts, xtc_exempt);
+  return survivors.is_everything()
+      ? draw_of_all(kernels, logits, peak, params.temperature, random.next())
+      : draw_of(
+            survivors.list(kernels, logits), params.temperature, random.next());
 }
 
-Result<GeneratedToken>
-with_logprobs(std::span<const float> logits, TokenId chosen, int count) {
-  INGLE_ASSIGN_OR_RETURN(const TokenId best, find_best(logits));
+Result<GeneratedToken> with_logprobs(
+    const KernelSet& kernels,
+    std::span<const float> logits,
+    TokenId chosen,
+    int count) {
+  INGLE_ASSIGN_OR_RETURN(const TokenId best, find_best(kernels, logits));
   const float peak = logits[static_cast<size_t>(best)];
   const double log_sum = std::log(exp_sum(logits, peak)) + peak;
   const auto logprob = [&](float logit) {

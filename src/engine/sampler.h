@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/token.h"
 #include "engine/generator.h"
+#include "kernels/kernel_set.h"
 
 namespace ingle {
 
@@ -24,6 +25,7 @@ namespace ingle {
 // Errors: kInternal (a logit is not a number, or none is finite: the model's
 //         output is broken).
 Result<TokenId> sample(
+    const KernelSet& kernels,
     std::span<const float> logits,
     const SamplingParams& params,
     std::span<const TokenId> xtc_exempt,
@@ -34,7 +36,10 @@ Result<TokenId> sample(
 // most likely first (the lower id of equals). A token that can't come has
 // -9999: JSON knows no infinity.
 // Requires: chosen < logits.size(), count >= 0. Errors: as sample().
-Result<GeneratedToken>
-with_logprobs(std::span<const float> logits, TokenId chosen, int count);
+Result<GeneratedToken> with_logprobs(
+    const KernelSet& kernels,
+    std::span<const float> logits,
+    TokenId chosen,
+    int count);
 
 } // namespace ingle

@@ -14,6 +14,8 @@
 namespace ingle {
 namespace {
 
+const KernelSet& kKernels = kernel_set(supported_isas().back());
+
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Probabilities 0.2, 0.4, 0.1, 0.3.
@@ -33,7 +35,8 @@ std::map<TokenId, int>
 counts(const SamplingParams& params, int draws = 2000, uint64_t seed = 42) {
   std::map<TokenId, int> counts;
   for (int i = 0; i < draws; ++i) {
-    ++counts[*sample(kLogits, params, {}, seed, static_cast<uint64_t>(i))];
+    ++counts[*sample(
+        kKernels, kLogits, params, {}, seed, static_cast<uint64_t>(i))];
   }
   return counts;
 }
@@ -56,7 +59,8 @@ TEST(Acceptance, greedy_ignores_truncation) {
   params.seed = 7;
   EXPECT_EQ(drawn(params), std::set<TokenId>{1});
   // The lowest id of equals.
-  EXPECT_EQ(*sample(std::vector<float>{0, 2, 2}, params, {}, 1, 1), 1);
+  EXPECT_EQ(
+      *sample(kKernels, std::vector<float>{0, 2, 2}, params, {}, 1, 1), 1);
 }
 
 // Acceptance 8.
@@ -74,7 +78,7 @@ TEST(Acceptance, seed_reproducible) {
   const auto drawn_with = [&](uint64_t seed) {
     std::vector<TokenId> ids;
     for (uint64_t step = 0; step < 64; ++step) {
-      ids.push_back(*sample(kLogits, params, {}, seed, step));
+      ids.push_back(*sample(kKernels, kLogits, params, {}, seed, step));
     }
     return ids;
   };
@@ -133,7 +137,9 @@ TEST(Sampler, DrawsOfNeighbouringStepsAreIndependent) {
   int both = 0;
   constexpr int kDraws = 20000;
   const auto is_top = [&](int step) {
-    return *sample(kLogits, params, {}, 0, static_cast<uint64_t>(step)) == 1;
+    return *sample(
+               kKernels, kLogits, params, {}, 0, static_cast<uint64_t>(step)) ==
+        1;
   };
   for (int step = 0; step < kDraws; ++step) {
     both += is_top(step) && is_top(step + 1);
@@ -167,7 +173,7 @@ TEST(Sampler, DrawsReachEveryBlockOfALargeVocabulary) {
   }
   std::set<TokenId> found;
   for (uint64_t step = 0; step < 500; ++step) {
-    found.insert(*sample(logits, at_temperature(1), {}, 3, step));
+    found.insert(*sample(kKernels, logits, at_temperature(1), {}, 3, step));
   }
   EXPECT_EQ(found, possible);
 }
@@ -178,9 +184,9 @@ TEST(Sampler, XtcBelowAFarPeakStillDraws) {
   params.xtc_probability = 1;
   params.xtc_threshold = 0.1f;
   const std::vector<float> logits = {2, 0, -1, -2};
-  EXPECT_EQ(*sample(logits, params, {}, 1, 1), 1);
+  EXPECT_EQ(*sample(kKernels, logits, params, {}, 1, 1), 1);
   const TokenId exempt[] = {0};
-  EXPECT_EQ(*sample(logits, params, exempt, 1, 1), 0);
+  EXPECT_EQ(*sample(kKernels, logits, params, exempt, 1, 1), 0);
 }
 
 TEST(Sampler, BestIsTheFirstOfTheLargestWhereverItStands) {
@@ -193,7 +199,7 @@ TEST(Sampler, BestIsTheFirstOfTheLargestWhereverItStands) {
         logit = static_cast<float>(random() % 5) - 7;
       }
       EXPECT_EQ(
-          *sample(logits, {}, {}, 0, 0),
+          *sample(kKernels, logits, {}, {}, 0, 0),
           std::max_element(logits.begin(), logits.end()) - logits.begin());
     }
   }
@@ -214,15 +220,16 @@ TEST(Sampler, LogitsThatAreNotNumbersAreAnError) {
       late_nan,
       early_nan};
   for (const auto& logits : broken) {
-    EXPECT_FALSE(sample(logits, {}, {}, 0, 0).is_ok());
-    EXPECT_FALSE(sample(logits, at_temperature(1), {}, 0, 0).is_ok());
-    EXPECT_FALSE(with_logprobs(logits, 0, 1).is_ok());
+    EXPECT_FALSE(sample(kKernels, logits, {}, {}, 0, 0).is_ok());
+    EXPECT_FALSE(sample(kKernels, logits, at_temperature(1), {}, 0, 0).is_ok());
+    EXPECT_FALSE(with_logprobs(kKernels, logits, 0, 1).is_ok());
   }
-  EXPECT_TRUE(sample(std::vector<float>{0, -kInfinity}, {}, {}, 0, 0).is_ok());
+  EXPECT_TRUE(sample(kKernels, std::vector<float>{0, -kInfinity}, {}, {}, 0, 0)
+                  .is_ok());
 }
 
 TEST(Sampler, LogprobsAreOfTheWholeVocabularyAndSorted) {
-  const GeneratedToken token = *with_logprobs(kLogits, 2, 3);
+  const GeneratedToken token = *with_logprobs(kKernels, kLogits, 2, 3);
   EXPECT_EQ(token.id, 2);
   EXPECT_NEAR(token.logprob, std::log(0.1), 1e-5);
   ASSERT_EQ(token.top.size(), 3u);
@@ -230,8 +237,8 @@ TEST(Sampler, LogprobsAreOfTheWholeVocabularyAndSorted) {
   EXPECT_EQ(token.top[1].id, 3);
   EXPECT_EQ(token.top[2].id, 0);
   EXPECT_NEAR(token.top[0].logprob, std::log(0.4), 1e-5);
-  EXPECT_EQ(with_logprobs(kLogits, 2, 100)->top.size(), 4u);
-  EXPECT_TRUE(with_logprobs(kLogits, 2, 0)->top.empty());
+  EXPECT_EQ(with_logprobs(kKernels, kLogits, 2, 100)->top.size(), 4u);
+  EXPECT_TRUE(with_logprobs(kKernels, kLogits, 2, 0)->top.empty());
 }
 
 TEST(Sampler, LogprobsOfAToplistEqualAFullSort) {
@@ -250,7 +257,7 @@ TEST(Sampler, LogprobsOfAToplistEqualAFullSort) {
     for (const float logit : logits) {
       total += std::exp(static_cast<double>(logit));
     }
-    const GeneratedToken token = *with_logprobs(logits, 0, 20);
+    const GeneratedToken token = *with_logprobs(kKernels, logits, 0, 20);
     ASSERT_EQ(token.top.size(), std::min<size_t>(20, logits.size()));
     for (size_t k = 0; k < token.top.size(); ++k) {
       EXPECT_EQ(token.top[k].id, order[k]);
@@ -263,7 +270,7 @@ TEST(Sampler, LogprobsOfAToplistEqualAFullSort) {
 
 TEST(Sampler, LogprobOfTheImpossibleIsANumber) {
   const std::vector<float> logits = {0, -kInfinity, 0};
-  const GeneratedToken token = *with_logprobs(logits, 1, 3);
+  const GeneratedToken token = *with_logprobs(kKernels, logits, 1, 3);
   EXPECT_EQ(token.logprob, -9999);
   EXPECT_EQ(token.top[2].id, 1);
   EXPECT_EQ(token.top[2].logprob, -9999);

@@ -9,6 +9,8 @@
 namespace ingle {
 namespace {
 
+const KernelSet& kKernels = kernel_set(supported_isas().back());
+
 using Json = nlohmann::json;
 
 Json golden_cases(const char* section) {
@@ -50,6 +52,7 @@ std::vector<TokenId> kept(
     const SamplingParams& params,
     const std::vector<TokenId>& exempt) {
   const Survivors survivors = truncate(
+      kKernels,
       logits,
       *std::max_element(logits.begin(), logits.end()),
       params,

@@ -94,6 +94,7 @@ void Scheduler::admit() {
         std::move(arrival.sink),
         std::move(kv),
         served_,
+        model_.host_kernels(),
         clock_);
     if (reserved.is_ok()) {
       rows_.push_back(std::move(row));

@@ -23,12 +23,14 @@ Sequence::Sequence(
     std::shared_ptr<GenerationSink> sink,
     KvState kv,
     std::shared_ptr<const ServedModel> model,
+    const KernelSet& kernels,
     const Clock& clock)
     : id_(id),
       request_(std::move(request)),
       seed_(seed),
       sink_(std::move(sink)),
       model_(std::move(model)),
+      kernels_(kernels),
       clock_(clock),
       kv_(std::move(kv)),
       reported_(static_cast<size_t>(kv_.offset())),
@@ -117,6 +119,7 @@ Result<std::vector<GeneratedToken>> Sequence::score(
       INGLE_ASSIGN_OR_RETURN(
           scored_,
           with_logprobs(
+              kernels_,
               logits.subspan(i * vocabulary, vocabulary),
               rest[i],
               *request_.top_logprobs));
@@ -134,6 +137,7 @@ Status Sequence::generate(std::span<const float> logits, Stopwatch& sampling) {
       logits = processed;
     }
     return sample(
+        kernels_,
         logits,
         request_.sampling,
         model_->xtc_exempt,
@@ -150,7 +154,8 @@ Status Sequence::generate(std::span<const float> logits, Stopwatch& sampling) {
   GeneratedToken generated{token, 0, {}};
   if (request_.top_logprobs) {
     INGLE_ASSIGN_OR_RETURN(
-        generated, with_logprobs(logits, token, *request_.top_logprobs));
+        generated,
+        with_logprobs(kernels_, logits, token, *request_.top_logprobs));
   }
   INGLE_RETURN_IF_ERROR(emit(std::move(generated)));
   if (stop_.stopped()) {

@@ -45,6 +45,8 @@ struct ServedModel {
   std::chrono::milliseconds created{}; // since the epoch, when it was loaded
   int context_length = 0; // tokens, prompt and answer together
   int vocab_size = 0; // rows of the embedding
+  size_t weight_bytes = 0; // of memory
+  std::string compute; // by what: "avx512 kernels, 2 threads"
   std::vector<TokenId> eos; // config ∪ generation_config ∪ tokenizer_config
   // What XTC never removes: eos and the tokens of a line break.
   std::vector<TokenId> xtc_exempt;

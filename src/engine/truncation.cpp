@@ -1,6 +1,5 @@
 #include "engine/truncation.h"
 
-#include <array>
 #include <cmath>
 
 namespace ingle {
@@ -59,13 +58,11 @@ void cut_after(Survivors& survivors, const Candidate& last) {
   }
 }
 
-// The last candidate that has less than `mass` before it, where all of them
-// have `before` before them: a quickselect by weight.
-Candidate select_by_mass(
-    std::vector<Candidate> candidates,
-    float peak,
-    double before,
-    double mass) {
+// The last candidate that has less than `mass` before it: a quickselect by
+// weight.
+Candidate
+select_by_mass(std::vector<Candidate> candidates, float peak, double mass) {
+  double before = 0; // begin
   auto begin = candidates.begin();
   auto end = candidates.end();
   while (end - begin > 1) {
@@ -85,41 +82,41 @@ Candidate select_by_mass(
   return *begin;
 }
 
-// By distance from the peak. The last bucket takes all that is far away.
-constexpr size_t kBuckets = 1024;
-constexpr float kBucketsPerNat = 32;
-
-size_t bucket_of(float logit, float peak) {
-  return static_cast<size_t>(std::min(
-      (peak - logit) * kBucketsPerNat, static_cast<float>(kBuckets - 1)));
+// Those of at least `floor`, by id.
+std::vector<Candidate>
+at_least(const KernelSet& kernels, std::span<const float> logits, float floor) {
+  std::vector<int32_t> ids(logits.size() + 1);
+  ids.resize(static_cast<size_t>(kernels.find_at_least(
+      logits.data(), static_cast<int>(logits.size()), floor, ids.data())));
+  std::vector<Candidate> candidates;
+  candidates.reserve(ids.size());
+  for (const int32_t id : ids) {
+    candidates.push_back({logits[static_cast<size_t>(id)], id});
+  }
+  return candidates;
 }
 
-// The last token of what top_p keeps. A histogram finds the bucket that it is
-// in, so that only that one has to be looked at closely.
-Candidate
-end_of_nucleus(std::span<const float> logits, float peak, float top_p) {
-  std::array<double, kBuckets> masses{};
-  for (const float logit : logits) {
-    masses[bucket_of(logit, peak)] += weight(logit, peak);
-  }
-  double total = 0;
-  for (const double mass : masses) {
-    total += mass;
-  }
-  // Less than the total, so that the search ends in a bucket with a mass.
-  const double nucleus = static_cast<double>(top_p) * total;
-  double before = 0;
-  size_t bucket = 0;
-  while (before + masses[bucket] < nucleus) {
-    before += masses[bucket++];
-  }
-  std::vector<Candidate> candidates;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (bucket_of(logits[i], peak) == bucket && !std::isinf(logits[i])) {
-      candidates.push_back({logits[i], static_cast<TokenId>(i)});
+// The last token of what top_p keeps. Looks closely only at tokens near the
+// peak, at ever more until they hold the nucleus.
+Candidate end_of_nucleus(
+    const KernelSet& kernels,
+    std::span<const float> logits,
+    float peak,
+    float top_p) {
+  constexpr float kFirstReach = 8; // nats
+  constexpr float kLastReach = 200; // below it, nothing has a weight
+  const double nucleus = static_cast<double>(top_p) *
+      kernels.exp_sum(logits.data(), static_cast<int>(logits.size()), peak, 1);
+  for (float reach = kFirstReach;; reach *= 2) {
+    auto candidates = at_least(kernels, logits, peak - reach);
+    double mass = 0;
+    for (const Candidate& candidate : candidates) {
+      mass += weight(candidate.logit, peak);
+    }
+    if (mass >= nucleus || reach > kLastReach) {
+      return select_by_mass(std::move(candidates), peak, nucleus);
     }
   }
-  return select_by_mass(std::move(candidates), peak, before, nucleus);
 }
 
 // The smallest float that is not below `value`.
@@ -190,7 +187,18 @@ double exp_sum(std::span<const float> logits, float peak) {
   return sum;
 }
 
+std::vector<Candidate> Survivors::list(
+    const KernelSet& kernels,
+    std::span<const float> logits) const {
+  auto candidates = at_least(kernels, logits, last.logit);
+  std::erase_if(candidates, [&](const Candidate& candidate) {
+    return !contains(candidate.logit, candidate.id);
+  });
+  return candidates;
+}
+
 Survivors truncate(
+    const KernelSet& kernels,
     std::span<const float> logits,
     float peak,
     const SamplingParams& params,
@@ -198,7 +206,7 @@ Survivors truncate(
     std::span<const TokenId> xtc_exempt) {
   Survivors survivors;
   if (params.top_p > 0 && params.top_p < 1) {
-    cut_after(survivors, end_of_nucleus(logits, peak, params.top_p));
+    cut_after(survivors, end_of_nucleus(kernels, logits, peak, params.top_p));
   }
   if (params.min_p > 0) {
     apply_min_p(survivors, logits, peak, params);

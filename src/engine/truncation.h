@@ -9,6 +9,7 @@
 
 #include "base/token.h"
 #include "engine/generator.h"
+#include "kernels/kernel_set.h"
 
 namespace ingle {
 
@@ -45,6 +46,16 @@ struct Survivors {
   float ceiling = std::numeric_limits<float>::infinity();
   std::span<const TokenId> exempt;
 
+  // Nothing but what has no finite logit was cut.
+  bool is_everything() const {
+    return last == Survivors{}.last &&
+        ceiling == std::numeric_limits<float>::infinity();
+  }
+  // By id.
+  std::vector<Candidate> list(
+      const KernelSet& kernels,
+      std::span<const float> logits) const;
+
   bool contains(float logit, TokenId id) const {
     return logit >= last.logit && (logit > last.logit || id <= last.id) &&
         (logit <= ceiling ||
@@ -63,11 +74,12 @@ struct Survivors {
 // more likely than the least likely of those above xtc_threshold; `xtc_exempt`
 // stay. top_k keeps the first k.
 //
-// Cost:     one exp per logit with top_p, one with XTC; no sort. A comparison
-//           per logit for the rest.
+// Cost:     one exp per logit with top_p, one for what is left with XTC; a few
+//           comparisons per logit. No sort.
 // Lifetime: `xtc_exempt` outlives what is returned.
 // Requires: `peak` is the largest logit and finite; no NaN; checked parameters.
 Survivors truncate(
+    const KernelSet& kernels,
     std::span<const float> logits,
     float peak,
     const SamplingParams& params,

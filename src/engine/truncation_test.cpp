@@ -10,6 +10,8 @@
 namespace ingle {
 namespace {
 
+const KernelSet& kKernels = kernel_set(supported_isas().back());
+
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Probabilities 0.2, 0.4, 0.1, 0.3.
@@ -24,8 +26,8 @@ std::vector<TokenId> kept(
     const SamplingParams& params,
     const std::vector<TokenId>& exempt = {}) {
   const float peak = *std::max_element(logits.begin(), logits.end());
-  const Survivors survivors =
-      truncate(logits, peak, params, params.xtc_probability > 0, exempt);
+  const Survivors survivors = truncate(
+      kKernels, logits, peak, params, params.xtc_probability > 0, exempt);
   std::vector<TokenId> ids;
   for (size_t i = 0; i < logits.size(); ++i) {
     if (survivors.contains(logits[i], static_cast<TokenId>(i))) {

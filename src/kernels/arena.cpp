@@ -55,15 +55,8 @@ std::byte* Arena::allocate(size_t bytes) {
   }
   std::byte* piece = chunks_.back().data() + used_;
   used_ += rounded;
+  used_bytes_ += rounded;
   return piece;
-}
-
-size_t Arena::bytes() const {
-  size_t total = 0;
-  for (const PageBuffer& chunk : chunks_) {
-    total += chunk.bytes();
-  }
-  return total;
 }
 
 } // namespace ingle

@@ -51,12 +51,14 @@ class Arena {
  public:
   // `bytes` of zeros at a multiple of 64. Throws std::bad_alloc.
   std::byte* allocate(size_t bytes);
-  // Of all pages taken, used or not.
-  size_t bytes() const;
+  size_t used_bytes() const {
+    return used_bytes_;
+  }
 
  private:
   std::vector<PageBuffer> chunks_;
   size_t used_ = 0; // of the last chunk
+  size_t used_bytes_ = 0; // of all
 };
 
 } // namespace ingle

@@ -137,6 +137,18 @@ struct KernelSet {
 
   // out = values / weight; [n].
   void (*finish)(const PartialAttention& total, int n, float* out);
+
+  // The largest of x[0..n), -inf where n is 0. `is_sound` is cleared by a NaN
+  // and by +inf.
+  float (*largest)(const float* x, int n, bool& is_sound);
+
+  // sum(exp((x - peak) * rate)): what is 87 below the peak, or more, is 0.
+  // Requires: x <= peak, rate > 0.
+  double (*exp_sum)(const float* x, int n, float peak, float rate);
+
+  // Writes the indices of those >= floor, in order, and gives their number.
+  // `indices` has room for n + 1.
+  int (*find_at_least)(const float* x, int n, float floor, int32_t* indices);
 };
 
 // Requires: `isa` is one of supported_isas().

@@ -3,8 +3,7 @@
 #include "kernels/kernel_set.h"
 
 #include <cmath>
-#include <cstring>
-#include <tuple>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -495,6 +494,49 @@ TEST_P(KernelSetTest, PartsMergeToTheWhole) {
   EXPECT_NEAR(total.weight, 2 * shrink + 0.5, 1e-6);
   for (size_t i = 0; i < kDim; ++i) {
     EXPECT_NEAR(sum[i], a[i] * shrink + b[i], 1e-6);
+  }
+}
+
+TEST_P(KernelSetTest, LogitsAreSummedAndSearchedAsThePortableOnesAre) {
+  for (const int n : {0, 1, 15, 16, 1000, 3003}) {
+    auto x = random_floats(random, n);
+    if (n > 20) {
+      x[3] = x[20] = -std::numeric_limits<float>::infinity();
+    }
+    bool is_sound = true;
+    const float peak = set().largest(x.data(), n, is_sound);
+    EXPECT_TRUE(is_sound);
+    EXPECT_EQ(peak, portable().largest(x.data(), n, is_sound));
+    const double sum = set().exp_sum(x.data(), n, peak, 1.5f);
+    EXPECT_EQ(sum, portable().exp_sum(x.data(), n, peak, 1.5f));
+    double exact = 0;
+    std::vector<int32_t> expected;
+    for (int i = 0; i < n; ++i) {
+      const auto at = static_cast<size_t>(i);
+      exact += std::exp((static_cast<double>(x[at]) - peak) * 1.5);
+      if (x[at] >= 0.5f) {
+        expected.push_back(i);
+      }
+    }
+    EXPECT_NEAR(sum, exact, 2e-6 * exact);
+    std::vector<int32_t> found(x.size() + 1);
+    found.resize(static_cast<size_t>(
+        set().find_at_least(x.data(), n, 0.5f, found.data())));
+    EXPECT_EQ(found, expected);
+  }
+}
+
+TEST_P(KernelSetTest, LogitsThatAreNotNumbersAreToldAnywhere) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(),
+        std::numeric_limits<float>::infinity()}) {
+    for (int at = 0; at < 35; ++at) {
+      std::vector<float> x(35, 1.0f);
+      x[static_cast<size_t>(at)] = bad;
+      bool is_sound = true;
+      set().largest(x.data(), 35, is_sound);
+      EXPECT_FALSE(is_sound) << at;
+    }
   }
 }
 

@@ -88,6 +88,12 @@ struct Avx2Simd {
         keep_eight(a.low, begin, end, other),
         keep_eight(a.high, begin - 8, end - 8, other)};
   }
+  static uint32_t at_least(F a, F b) {
+    const int low = _mm256_movemask_ps(_mm256_cmp_ps(a.low, b.low, _CMP_GE_OQ));
+    const int high =
+        _mm256_movemask_ps(_mm256_cmp_ps(a.high, b.high, _CMP_GE_OQ));
+    return static_cast<uint32_t>(low | high << 8);
+  }
   static float sum(F a) {
     const __m256 eight = _mm256_add_ps(a.low, a.high);
     const __m128 four = _mm_add_ps(

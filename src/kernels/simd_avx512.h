@@ -73,6 +73,9 @@ struct Avx512Simd {
     return _mm512_mask_mov_ps(
         _mm512_set1_ps(other), static_cast<__mmask16>(mask), a);
   }
+  static uint32_t at_least(F a, F b) {
+    return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ);
+  }
   static float sum(F a) {
     const __m256 eight =
         _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));

@@ -95,6 +95,14 @@ struct PortableSimd {
     return each<F>(
         [&](int i) { return i >= begin && i < end ? a.v[i] : other; });
   }
+  // A bit for each lane of a that is >= that of b.
+  static uint32_t at_least(F a, F b) {
+    uint32_t lanes = 0;
+    for (int i = 0; i < kLaneCount; ++i) {
+      lanes |= a.v[i] >= b.v[i] ? 1u << i : 0;
+    }
+    return lanes;
+  }
   // In this order: lane i with i + 8, then i + 4, i + 2, i + 1.
   static float sum(F a) {
     for (int n = kLaneCount / 2; n > 0; n /= 2) {

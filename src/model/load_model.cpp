@@ -1,7 +1,6 @@
 #include "model/load_model.h"
 
 #include "base/cores.h"
-#include "base/log.h"
 #include "model/blas_threads.h"
 #include "model/config.h"
 #include "model/families/llama.h"
@@ -24,9 +23,6 @@ Result<std::unique_ptr<CpuKernels>> start_threads(
     return std::unique_ptr<CpuKernels>();
   }
   INGLE_ASSIGN_OR_RETURN(const Isa isa, choose_isa(options.isa));
-  log_info(
-      "kernels: " + std::string(to_string(isa)) + ", " +
-      std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
   return std::make_unique<CpuKernels>(isa, threads, options.numerics);
 }
 

@@ -1,5 +1,6 @@
 #include "model/model.h"
 
+#include <mlx/memory.h>
 #include <mlx/transforms.h>
 
 #include "model/run_mlx.h"
@@ -31,6 +32,16 @@ std::optional<mx::array> build_and_evaluate(
 }
 
 } // namespace
+
+size_t Model::weight_bytes() const {
+  return mx::get_active_memory() +
+      (kernels() == nullptr ? 0 : kernels()->arena().used_bytes());
+}
+
+const KernelSet& Model::host_kernels() const {
+  return kernels() != nullptr ? kernels()->context().set
+                              : kernel_set(supported_isas().back());
+}
 
 size_t logits_count(const Row& row) {
   switch (row.logits) {

@@ -52,10 +52,15 @@ class Model {
   // commit or abandon every row's kv. run_step() does all of it.
   virtual std::optional<mx::array> forward(std::span<const Row> rows) const = 0;
 
+  // Memory that the weights take.
+  size_t weight_bytes() const;
+
   // What computes its steps; null: MLX's own ops.
   virtual CpuKernels* kernels() const {
     return nullptr;
   }
+  // What to compute with on the host: those, or the quickest there are.
+  const KernelSet& host_kernels() const;
 };
 
 // Builds, evaluates and commits one step. `evaluation`, which may be null, gets

@@ -28,12 +28,12 @@ EDGES = {
     "kernels": ("base",),
     "cache": ("base", "kernels"),
     "model": ("base", "weights", "kernels", "cache"),
-    "engine": ("base", "text", "weights", "cache", "model"),
+    "engine": ("base", "text", "weights", "kernels", "cache", "model"),
     "api": ("base", "text", *MODEL_FACE),
     "http": ("base", "text", "api", *MODEL_FACE),
     "cli": (
-        "base", "text", "weights", "import", "cache", "model", "engine", "api",
-        "http",
+        "base", "text", "weights", "import", "kernels", "cache", "model",
+        "engine", "api", "http",
     ),
 }  # fmt: skip
 
