@@ -15,10 +15,12 @@ namespace ingle {
 namespace {
 
 // One corpus under several configurations: a chunk larger than any prompt,
-// one that cuts prompts unevenly, one token at a time; one row and several.
+// one that cuts prompts unevenly, one token at a time; one row and several;
+// with MLX's ops and with the kernels.
 struct Config {
   int max_rows;
   int prefill_chunk;
+  Numerics numerics = Numerics::kExact;
 };
 
 class SchedulerTest : public testing::TestWithParam<Config> {
@@ -26,7 +28,7 @@ class SchedulerTest : public testing::TestWithParam<Config> {
   void SetUp() override {
     const auto fs = make_memory_file_system();
     ASSERT_TRUE(write_tiny_llama(*fs, "/tiny").is_ok());
-    auto model = load_model(*fs, "/tiny", {Numerics::kExact});
+    auto model = load_model(*fs, "/tiny", {GetParam().numerics});
     ASSERT_TRUE(model.is_ok()) << model.status().message();
     model_ = std::move(model).value();
     served_->name = "tiny";
@@ -92,10 +94,17 @@ class SchedulerTest : public testing::TestWithParam<Config> {
 INSTANTIATE_TEST_SUITE_P(
     Configs,
     SchedulerTest,
-    testing::Values(Config{1, 512}, Config{1, 7}, Config{1, 1}, Config{4, 16}),
+    testing::Values(
+        Config{1, 512},
+        Config{1, 7},
+        Config{1, 1},
+        Config{4, 16},
+        Config{1, 7, Numerics::kNear},
+        Config{4, 16, Numerics::kNear}),
     [](const auto& made) {
       return "rows" + std::to_string(made.param.max_rows) + "_chunk" +
-          std::to_string(made.param.prefill_chunk);
+          std::to_string(made.param.prefill_chunk) +
+          (uses_kernels(made.param.numerics) ? "_kernels" : "");
     });
 
 // Acceptance 2.
