@@ -14,6 +14,7 @@ _NOT_CODE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NOT_A_FUNCTION = re.compile(r"^\s*(?:inline\s+)?(?:namespace|extern)\b")
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _TYPE = re.compile(r"\b(?:class|struct|union|enum)\b[^()]*$")
 _CONTROL = re.compile(r"^\s*(?:\}\s*)?(?:if|else|for|while|switch|do|try|catch)\b")
 
@@ -34,7 +35,11 @@ def functions(text):
     open_braces = []  # (line, is a function)
     header = ""
     line = 1
-    for character in code_only(text):
+    # A directive is not part of what comes after it; its lines still count.
+    code = _DIRECTIVE.sub(
+        lambda match: "\n" * match.group().count("\n"), code_only(text)
+    )
+    for character in code:
         if character == "\n":
             line += 1
         if character == "{":

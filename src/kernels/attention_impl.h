@@ -1,0 +1,369 @@
+// Positions, keys, values and attention: see kernel_set.h and kv_layout.h.
+#pragma once
+
+#include "kernels/kernel_set.h"
+#include "kernels/lanes.h"
+
+namespace ingle {
+namespace {
+
+template <class S>
+void rotate(
+    float* head,
+    const float* cosines,
+    const float* sines,
+    int dims,
+    bool traditional) {
+  const int half = dims / 2;
+  if (traditional) {
+    for (int i = 0; i < half; ++i) {
+      const float a = head[2 * i];
+      const float b = head[2 * i + 1];
+      head[2 * i] = a * cosines[i] - b * sines[i];
+      head[2 * i + 1] = a * sines[i] + b * cosines[i];
+    }
+    return;
+  }
+  for (int i = 0; i < half; i += kLanes) {
+    const int n = half - i;
+    const auto a = load_some<S>(head + i, n);
+    const auto b = load_some<S>(head + half + i, n);
+    const auto cosine = load_some<S>(cosines + i, n);
+    const auto sine = load_some<S>(sines + i, n);
+    const auto first = S::sub(S::mul(a, cosine), S::mul(b, sine));
+    const auto second = S::add(S::mul(a, sine), S::mul(b, cosine));
+    store_some<S>(head + i, first, n);
+    store_some<S>(head + half + i, second, n);
+  }
+}
+
+INGLE_INLINE float ratio(float a, float b) {
+  return b > 0 ? a / b : 0;
+}
+
+// Up to 16 elements, the missing ones 0.
+template <class S>
+INGLE_INLINE void
+quantize_lanes(const float* x, int n, float inverse, int16_t* out) {
+  const auto v = S::mul(load_some<S>(x, n), S::set1(inverse));
+  S::store_i16(out, S::round(v));
+}
+
+template <class S>
+INGLE_INLINE float norm(const float* x, int n) {
+  auto squares = S::set1(0);
+  for (int i = 0; i < n; i += kLanes) {
+    const auto v = load_some<S>(x + i, n - i);
+    squares = S::fma(v, v, squares);
+  }
+  return __builtin_sqrtf(S::sum(squares));
+}
+
+template <class S>
+INGLE_INLINE float largest(const float* x, int n) {
+  auto max = S::set1(0);
+  for (int i = 0; i < n; i += kLanes) {
+    max = S::max(max, S::abs(load_some<S>(x + i, n - i)));
+  }
+  return S::max_lane(max);
+}
+
+template <class S>
+float pack_query(const float* x, const KvBlockShape& shape, int32_t* pairs) {
+  const float size = norm<S>(x, shape.head_dim);
+  alignas(64) int16_t elements[kLanes];
+  for (int i = 0; i < shape.padded_dim(); i += kLanes) {
+    quantize_lanes<S>(
+        x + i, shape.head_dim - i, ratio(kKeyNorm, size), elements);
+    std::memcpy(pairs + i / 2, elements, sizeof elements);
+  }
+  return size / kKeyNorm;
+}
+
+template <class S>
+void put_kv(
+    const float* key,
+    const float* value,
+    const KvBlockShape& shape,
+    int position,
+    std::byte* block) {
+  const float key_size = norm<S>(key, shape.head_dim);
+  const float value_size = largest<S>(value, shape.head_dim);
+  const int dim = shape.padded_dim();
+  std::byte* key_at = block + 4 * position;
+  std::byte* value_at = block + shape.half_bytes() +
+      static_cast<ptrdiff_t>(4) * dim * (position / 2) + 2 * (position % 2);
+  alignas(64) int16_t elements[kLanes];
+  for (int i = 0; i < dim; i += kLanes) {
+    const int n = shape.head_dim - i;
+    quantize_lanes<S>(key + i, n, ratio(kKeyNorm, key_size), elements);
+    for (int j = 0; j < kLanes; j += 2, key_at += 4 * kBlockPositions) {
+      std::memcpy(key_at, elements + j, 4);
+    }
+    quantize_lanes<S>(value + i, n, ratio(kValueMax, value_size), elements);
+    for (int j = 0; j < kLanes; ++j, value_at += 4) {
+      std::memcpy(value_at, elements + j, 2);
+    }
+  }
+  const auto scales = reinterpret_cast<float*>(block + shape.scales_offset());
+  scales[position] = key_size / kKeyNorm;
+  scales[kBlockPositions + position] = value_size / kValueMax;
+}
+
+struct SpanScratch {
+  alignas(64) float scores[kMaxQueryRows][kSpanPositions];
+  alignas(64) int16_t weights[kMaxQueryRows][kSpanPositions];
+  float inverse[kMaxQueryRows]; // what the integer weights are times of
+};
+
+// sums[row][lane] += dot(left[row], right[lane]) over `pairs` pairs.
+template <class S, int R, int L>
+INGLE_INLINE void multiply_pairs(
+    const int32_t* const (&left)[R],
+    const std::byte* right,
+    size_t right_stride,
+    int pairs,
+    typename S::I (&sums)[R][L]) {
+  for (int i = 0; i < pairs; ++i, right += right_stride) {
+    typename S::I lanes[L];
+    unroll<L>([&](auto l) __attribute__((always_inline)) {
+      lanes[l] = S::load_ints(right + 64 * l);
+    });
+    unroll<R>([&](auto r) __attribute__((always_inline)) {
+      const auto x = S::set1_int(left[r][i]);
+      unroll<L>([&](auto l) __attribute__((always_inline)) {
+        sums[r][l] = S::dot_pairs(sums[r][l], lanes[l], x);
+      });
+    });
+  }
+}
+
+// The blocks of a span that some row sees.
+struct BlockRange {
+  int begin = kSpanBlocks;
+  int end = 0;
+};
+
+inline BlockRange blocks_seen(const SpanQuery& q) {
+  BlockRange range;
+  for (int r = 0; r < q.rows; ++r) {
+    if (q.begins[r] >= q.ends[r]) {
+      continue;
+    }
+    const int begin = q.begins[r] / kBlockPositions;
+    const int end = (q.ends[r] + kBlockPositions - 1) / kBlockPositions;
+    range.begin = begin < range.begin ? begin : range.begin;
+    range.end = end > range.end ? end : range.end;
+  }
+  return range;
+}
+
+template <class S, int R>
+void score_block(const SpanQuery& q, int block, SpanScratch& scratch) {
+  constexpr int L = S::kAttentionLanes;
+  const std::byte* keys = q.blocks + block * q.block_stride;
+  const auto key_scales =
+      reinterpret_cast<const float*>(keys + q.shape.scales_offset());
+  const int32_t* queries[R];
+  for (int r = 0; r < R; ++r) {
+    queries[r] = q.queries[r];
+  }
+  for (int p = 0; p < kBlockPositions; p += L * kLanes) {
+    typename S::I sums[R][L];
+    clear<S, R, L>(sums);
+    multiply_pairs<S, R, L>(
+        queries,
+        keys + 4 * p,
+        4 * kBlockPositions,
+        q.shape.padded_dim() / 2,
+        sums);
+    unroll<R>([&](auto r) __attribute__((always_inline)) {
+      float* scores = scratch.scores[r] + block * kBlockPositions + p;
+      unroll<L>([&](auto l) __attribute__((always_inline)) {
+        const auto scale =
+            S::mul(S::set1(q.scales[r]), S::load(key_scales + p + kLanes * l));
+        S::store(scores + kLanes * l, S::mul(S::to_float(sums[r][l]), scale));
+      });
+    });
+  }
+}
+
+// cap * tanh(score / cap).
+template <class S>
+INGLE_INLINE typename S::F soften(typename S::F score, float cap) {
+  const auto magnitude = S::mul(S::abs(score), S::set1(-2 * kLog2E / cap));
+  const auto t = exp2<S>(magnitude);
+  const auto one = S::set1(1);
+  const auto tanh = S::div(S::sub(one, t), S::add(one, t));
+  return S::copy_sign(S::mul(tanh, S::set1(cap)), score);
+}
+
+constexpr float kUnseen = -1e30f;
+
+// Masks a row's scores and gives their largest.
+template <class S>
+INGLE_INLINE float
+mask_scores(const SpanQuery& q, int row, BlockRange range, float* scores) {
+  auto max = S::set1(kUnseen);
+  for (int i = range.begin * kBlockPositions; i < range.end * kBlockPositions;
+       i += kLanes) {
+    auto s = S::load(scores + i);
+    if (q.soft_cap > 0) {
+      s = soften<S>(s, q.soft_cap);
+    }
+    if (i < q.begins[row] || i + kLanes > q.ends[row]) {
+      s = S::keep_lanes(s, q.begins[row] - i, q.ends[row] - i, kUnseen);
+    }
+    S::store(scores + i, s);
+    max = S::max(max, s);
+  }
+  return S::max_lane(max);
+}
+
+// Scores -> their weights times the values' scales, as integers.
+template <class S>
+INGLE_INLINE void weigh_row(
+    const SpanQuery& q,
+    int row,
+    BlockRange range,
+    SpanScratch& scratch,
+    PartialAttention& result) {
+  float* scores = scratch.scores[row];
+  result.max = mask_scores<S>(q, row, range, scores);
+  auto weight = S::set1(0);
+  auto scaled_sum = S::set1(0);
+  auto scaled_max = S::set1(0);
+  for (int b = range.begin; b < range.end; ++b) {
+    const auto value_scales =
+        reinterpret_cast<const float*>(
+            q.blocks + b * q.block_stride + q.shape.scales_offset()) +
+        kBlockPositions;
+    for (int i = 0; i < kBlockPositions; i += kLanes) {
+      float* at = scores + b * kBlockPositions + i;
+      const auto p = exp2<S>(S::sub(S::load(at), S::set1(result.max)));
+      weight = S::add(weight, p);
+      // A lane that is not seen may have any scale, and a weight of 0.
+      const auto scaled = S::mul(p, S::load(value_scales + i));
+      scaled_sum = S::add(scaled_sum, scaled);
+      scaled_max = S::max(scaled_max, scaled);
+      S::store(at, scaled);
+    }
+  }
+  result.weight = S::sum(weight);
+  const float largest = S::max_lane(scaled_max);
+  const float sum = S::sum(scaled_sum);
+  const float by_largest = kWeightMax / largest;
+  const float by_sum = kWeightSum / sum;
+  const float factor =
+      largest > 1e-30f ? (by_largest < by_sum ? by_largest : by_sum) : 0;
+  scratch.inverse[row] = factor > 0 ? 1 / factor : 0;
+  for (int i = range.begin * kBlockPositions; i < range.end * kBlockPositions;
+       i += kLanes) {
+    S::store_i16(
+        scratch.weights[row] + i,
+        S::round(S::mul(S::load(scores + i), S::set1(factor))));
+  }
+}
+
+template <class S, int R, int L>
+INGLE_INLINE void sum_values(
+    const SpanQuery& q,
+    BlockRange range,
+    int dim,
+    SpanScratch& scratch,
+    PartialAttention* results) {
+  typename S::I sums[R][L];
+  clear<S, R, L>(sums);
+  for (int b = range.begin; b < range.end; ++b) {
+    const int32_t* weights[R];
+    for (int r = 0; r < R; ++r) {
+      weights[r] = reinterpret_cast<const int32_t*>(
+          scratch.weights[r] + b * kBlockPositions);
+    }
+    const std::byte* values =
+        q.blocks + b * q.block_stride + q.shape.half_bytes() + 4 * dim;
+    multiply_pairs<S, R, L>(
+        weights,
+        values,
+        4 * static_cast<size_t>(q.shape.padded_dim()),
+        kBlockPositions / 2,
+        sums);
+  }
+  unroll<R>([&](auto r) __attribute__((always_inline)) {
+    const auto inverse = S::set1(scratch.inverse[r]);
+    unroll<L>([&](auto l) __attribute__((always_inline)) {
+      S::store(
+          results[r].values + dim + kLanes * l,
+          S::mul(S::to_float(sums[r][l]), inverse));
+    });
+  });
+}
+
+template <class S, int R>
+void attend_rows(const SpanQuery& q, PartialAttention* results) {
+  constexpr int L = S::kAttentionLanes;
+  const BlockRange range = blocks_seen(q);
+  SpanScratch scratch;
+  for (int b = range.begin; b < range.end; ++b) {
+    score_block<S, R>(q, b, scratch);
+  }
+  for (int r = 0; r < R; ++r) {
+    if (q.begins[r] < q.ends[r]) {
+      weigh_row<S>(q, r, range, scratch, results[r]);
+    } else {
+      results[r].max = kUnseen;
+      results[r].weight = 0;
+      scratch.inverse[r] = 0;
+      std::memset(scratch.weights[r], 0, sizeof scratch.weights[r]);
+    }
+  }
+  const int dims = q.shape.padded_dim();
+  int dim = 0;
+  for (; dim + L * kLanes <= dims; dim += L * kLanes) {
+    sum_values<S, R, L>(q, range, dim, scratch, results);
+  }
+  for (; dim < dims; dim += kLanes) {
+    sum_values<S, R, 1>(q, range, dim, scratch, results);
+  }
+}
+
+template <class S, int R>
+void attend_up_to(const SpanQuery& q, PartialAttention* results) {
+  if (q.rows == R) {
+    attend_rows<S, R>(q, results);
+  } else if constexpr (R > 1) {
+    attend_up_to<S, R - 1>(q, results);
+  }
+}
+
+template <class S>
+void attend_span(const SpanQuery& q, PartialAttention* results) {
+  attend_up_to<S, S::kQueryRows>(q, results);
+}
+
+template <class S>
+void merge(PartialAttention& total, const PartialAttention& part, int n) {
+  const float max = total.max > part.max ? total.max : part.max;
+  const auto keep = exp2<S>(S::set1(total.max - max));
+  const auto take = exp2<S>(S::set1(part.max - max));
+  alignas(64) float factors[2][kLanes];
+  S::store(factors[0], keep);
+  S::store(factors[1], take);
+  total.max = max;
+  total.weight = total.weight * factors[0][0] + part.weight * factors[1][0];
+  for (int i = 0; i < n; i += kLanes) {
+    const auto kept = S::mul(S::load(total.values + i), keep);
+    S::store(total.values + i, S::fma(S::load(part.values + i), take, kept));
+  }
+}
+
+template <class S>
+void finish(const PartialAttention& total, int n, float* out) {
+  const auto inverse = S::set1(1 / total.weight);
+  for (int i = 0; i < n; i += kLanes) {
+    store_some<S>(out + i, S::mul(S::load(total.values + i), inverse), n - i);
+  }
+}
+
+} // namespace
+} // namespace ingle
