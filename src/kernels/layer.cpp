@@ -122,7 +122,8 @@ void norm_and_head(
     const float* x,
     float* out) {
   const int hidden = head.matrix->columns;
-  ProductInputs normed(context, static_cast<int>(tokens.size()), {head});
+  ProductInputs normed(
+      context, Inputs::kTwoPlanes, static_cast<int>(tokens.size()), {head});
   context.pool.run([&](int thread) {
     const auto row = normed_row_of(context, norm, x, hidden);
     normed.pack(thread, [&](int i, float* scratch) {

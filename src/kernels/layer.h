@@ -103,7 +103,9 @@ void mlp_and_add(
     const float* x,
     float* out);
 
-// head(norm(x)) of the given tokens of x: [tokens, V].
+// head(norm(x)) of the given tokens of x: [tokens, V]. With two planes, also
+// where the layers have one: no later layer evens out what a rounded input does
+// to a logit.
 void norm_and_head(
     KernelContext& context,
     const NormView& norm,

@@ -425,6 +425,28 @@ TEST_P(LayerTest, HeadIsOfTheTokensAskedFor) {
   EXPECT_LT(relative_error(out, expected), 1e-4);
 }
 
+TEST_P(LayerTest, HeadIsTheSameWhereLayersHaveOnePlane) {
+  ThreadPool pool(2);
+  Layer layer({});
+  const RandomMatrix head = random_matrix(
+      layer.random, layer.arena, kVocab, kHidden, 8, 32, FloatType::kF16);
+  const Sequence sequence(layer, 1, 1);
+  const std::vector<int> tokens = {0};
+  std::vector<std::vector<float>> logits;
+  for (const Inputs planes : {Inputs::kTwoPlanes, Inputs::kOnePlane}) {
+    KernelContext context{kernel_set(GetParam()), pool, planes};
+    logits.emplace_back(kVocab);
+    norm_and_head(
+        context,
+        {layer.norm.data(), 1e-5f},
+        {&head.packed, nullptr},
+        tokens,
+        sequence.x.data(),
+        logits.back().data());
+  }
+  EXPECT_EQ(logits[0], logits[1]);
+}
+
 TEST_P(LayerTest, EmbeddingIsRowsOfTheTable) {
   ThreadPool pool(2);
   auto context = this->context(pool);

@@ -26,9 +26,11 @@ size_t bytes_per_token(Inputs inputs, int columns) {
 
 ProductInputs::ProductInputs(
     KernelContext& context,
+    Inputs planes,
     int tokens,
     std::initializer_list<LinearView> linears)
     : context_(context),
+      planes_(planes),
       tokens_(tokens),
       tiles_((tokens + context.set.tile_tokens - 1) / context.set.tile_tokens) {
   for (const LinearView& linear : linears) {
@@ -60,7 +62,7 @@ size_t ProductInputs::scratch_bytes() const {
 
 size_t ProductInputs::tiles_bytes() const {
   size_t bytes = 0;
-  bytes += has_planes_ ? bytes_per_token(context_.planes, columns_) : 0;
+  bytes += has_planes_ ? bytes_per_token(planes_, columns_) : 0;
   bytes += has_floats_ ? bytes_per_token(Inputs::kFloats, columns_) : 0;
   return static_cast<size_t>(tokens_) * bytes;
 }
@@ -100,7 +102,7 @@ Tile ProductInputs::tile(int thread, int i, Inputs inputs) const {
 void ProductInputs::pack_tile(int thread, int i, const float* const* inputs)
     const {
   if (has_planes_) {
-    context_.set.pack_tile(inputs, tile(thread, i, context_.planes));
+    context_.set.pack_tile(inputs, tile(thread, i, planes_));
   }
   if (has_floats_) {
     context_.set.pack_tile(inputs, tile(thread, i, Inputs::kFloats));
@@ -109,7 +111,7 @@ void ProductInputs::pack_tile(int thread, int i, const float* const* inputs)
 
 void ProductInputs::multiply(int thread, const Product& product) const {
   const PackedMatrix& matrix = *product.matrix;
-  const Inputs inputs = matrix.is_dense() ? Inputs::kFloats : context_.planes;
+  const Inputs inputs = matrix.is_dense() ? Inputs::kFloats : planes_;
   const int together = product.up == nullptr ? context_.set.panels : 1;
   const int groups = (matrix.panels() + together - 1) / together;
   const Share share = share_of(groups, thread, context_.pool.threads());

@@ -18,6 +18,13 @@ class ProductInputs {
   ProductInputs(
       KernelContext& context,
       int tokens,
+      std::initializer_list<LinearView> linears)
+      : ProductInputs(context, context.planes, tokens, linears) {}
+  // With planes of its own choice.
+  ProductInputs(
+      KernelContext& context,
+      Inputs planes,
+      int tokens,
       std::initializer_list<LinearView> linears);
 
   // row(t, scratch) gives token t's inputs, made in `scratch` or elsewhere.
@@ -60,6 +67,7 @@ class ProductInputs {
   size_t tiles_bytes() const;
 
   KernelContext& context_;
+  Inputs planes_;
   int tokens_;
   int columns_ = 0;
   int tiles_;

@@ -9,7 +9,7 @@ enum class Numerics {
   kExact,
   // Near-exact CPU kernels: activations as two int8 planes, about 15 bits.
   kNear,
-  // Fast CPU kernels: activations as one int8 plane.
+  // Fast CPU kernels: activations as one int8 plane, but for those of the head.
   kFast,
   // MLX's own ops in the weights' types, quantised weights as they are: for a
   // GPU. Not run on this project's machines.
