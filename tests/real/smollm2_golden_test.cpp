@@ -2,12 +2,11 @@
 // is fed, so that one near tie can't spoil what follows.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "model/load_model.h"
+#include "default_model.h"
 
 namespace ingle {
 namespace {
@@ -18,15 +17,8 @@ constexpr float kLogitTolerance = 1e-3f;
 constexpr size_t kChunk = 512; // tokens, as the engine's
 
 const Model* default_model() {
-  static const std::unique_ptr<const Model> model = [] {
-    const char* home = std::getenv("INGLE_HOME");
-    const auto fs = make_posix_file_system();
-    auto loaded = load_model(
-        *fs,
-        join_path(home ? home : "", "models/SmolLM2-135M-Instruct"),
-        {Numerics::kExact});
-    return loaded.is_ok() ? std::move(loaded).value() : nullptr;
-  }();
+  static const std::unique_ptr<const Model> model =
+      load_default_model(Numerics::kExact);
   return model.get();
 }
 
@@ -41,8 +33,7 @@ class Smollm2GoldenTest : public testing::TestWithParam<size_t> {
  protected:
   void SetUp() override {
     if (default_model() == nullptr) {
-      GTEST_SKIP() << "the default model is not in $INGLE_HOME/models: run "
-                      "scripts/setup";
+      GTEST_SKIP() << kNoDefaultModel;
     }
   }
 
