@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What bench/peers/run makes of what others print, without running them."""
+"""What bench/peers/run and kl make of what others print, without running
+them."""
 
 import os
 import pathlib
@@ -8,6 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import contestants  # noqa: E402
+import divergence  # noqa: E402
 import machine  # noqa: E402
 import report  # noqa: E402
 from contestants import Test  # noqa: E402
@@ -127,6 +129,40 @@ batch M=8 depth128 int8 R2mem nt=2: 1270 tok/s aggregate
         for (numerics, test), rate in expected.items():
             prototype = contestants.Prototype(pathlib.Path("p"), numerics, "w")
             self.assertEqual(prototype.rate(test, run(output)), rate)
+
+
+class KlDivergence(unittest.TestCase):
+    OUTPUT = """
+kl_divergence: computing over 2 chunks, n_ctx=2048, batch_size=2048, n_seq=1
+Mean ln(PPL(Q)/PPL(base))     :  -0.000121 ±   0.001532
+====== KL divergence statistics ======
+Mean    KLD:   0.002812 ±   0.000071
+Maximum KLD:   0.064211
+Mean    Δp: -0.011 ± 0.024 %
+RMS Δp    :  1.101 ± 0.042 %
+Same top p: 97.500 ± 0.321 %
+"""
+
+    def test_output_is_read(self):
+        self.assertEqual(
+            divergence.parse("Q4_1", self.OUTPUT),
+            divergence.Divergence("Q4_1", 0.002812, 0.975, 2046),
+        )
+
+    def test_output_without_figures_is_an_error(self):
+        with self.assertRaisesRegex(ValueError, "no KL divergence for Q4_1"):
+            divergence.parse("Q4_1", self.OUTPUT.split("Same")[0])
+
+    def test_halves_are_turned_round_at_a_line(self):
+        self.assertEqual(
+            divergence.in_both_orders("one\ntwo\nthree\n"),
+            "one\ntwo\nthree\nthree\none\ntwo\n",
+        )
+
+    def test_table_has_a_row_for_each_model(self):
+        rows = [divergence.Divergence("Q4_1", 0.0028, 0.978, 2046)]
+        lines = divergence.markdown(rows).split("\n")
+        self.assertEqual(lines[2], "| Q4_1 | 2.8e-03 | 0.978 | 2046 |")
 
 
 class Machine(unittest.TestCase):
