@@ -14,14 +14,17 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <sched.h>
 
+#include "read_memory.h"
+
 namespace {
+
+using ingle::read_memory;
 
 constexpr int kRounds = 5;
 constexpr int kMeetings = 50'000; // in a round
@@ -77,16 +80,6 @@ class Pair {
   std::array<Flag, 2> flags_;
 };
 
-uint64_t read(const std::vector<uint64_t>& words) {
-  std::array<uint64_t, 32> sums{};
-  for (size_t i = 0; i < words.size(); i += sums.size()) {
-    for (size_t lane = 0; lane < sums.size(); ++lane) {
-      sums[lane] += words[i + lane];
-    }
-  }
-  return std::accumulate(sums.begin(), sums.end(), uint64_t{0});
-}
-
 std::atomic<uint64_t> sink; // a sum that is not used would not be made
 
 struct Mode {
@@ -110,12 +103,12 @@ void measure(size_t self, Pair& pair, Mode& mode) {
     }
     const double met = now() - start;
     start = now();
-    sink += read(words);
+    sink += read_memory(words);
     pair.meet(self); // both are done
     const double together = now() - start;
     if (self == 0) {
       start = now();
-      sink += read(words);
+      sink += read_memory(words);
       mode.alone.push_back(gigabytes(1) / (now() - start));
       mode.meet_ns.push_back(met / kMeetings * 1e9);
       mode.together.push_back(gigabytes(2) / together);
@@ -127,7 +120,7 @@ void measure_alone(Mode& mode) {
   const std::vector<uint64_t> words(kWords, 1);
   for (int round = 0; round < kRounds; ++round) {
     const double start = now();
-    sink += read(words);
+    sink += read_memory(words);
     mode.alone.push_back(gigabytes(1) / (now() - start));
   }
 }

@@ -27,4 +27,5 @@ include(ingle_mlx)
 
 if(INGLE_DEVELOPER)
   find_package(GTest REQUIRED)
+  find_package(benchmark REQUIRED)
 endif()
