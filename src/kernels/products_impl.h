@@ -158,7 +158,8 @@ INGLE_INLINE void multiply_chunk(
       // Weights are unpacked again: kept, they would push sums out of their
       // registers.
       unroll<R>([&](auto r) __attribute__((always_inline)) {
-        asm("" : "+r"(chunks[r]));
+        const std::byte*& chunk = chunks[r]; // clang wants it named before
+        asm("" : "+r"(chunk));
       });
       unroll<R * T>([&](auto i) __attribute__((always_inline)) {
         auto& product = products[i / T][i % T];
