@@ -5,8 +5,8 @@
 #include <bit>
 #include <cmath>
 
-#include "import/dequantize.h"
 #include "base/float16.h"
+#include "import/dequantize.h"
 
 namespace ingle {
 namespace {
