@@ -26,6 +26,11 @@ class MappedFile {
  public:
   virtual ~MappedFile() = default;
   virtual ByteView bytes() const = 0;
+  // A part of bytes() that is not needed soon: it may leave this process'
+  // memory, and comes back when it is read. Does nothing where that can't be.
+  virtual void release(ByteView part) const {
+    static_cast<void>(part);
+  }
 };
 
 // A file being written. Destroying it without close() abandons it: what was

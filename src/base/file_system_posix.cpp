@@ -74,6 +74,20 @@ class PosixMappedFile final : public MappedFile {
   ByteView bytes() const override {
     return {static_cast<const std::byte*>(address_), size_};
   }
+  // Of the pages that it has alone.
+  void release(ByteView part) const override {
+    const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    const auto begin =
+        static_cast<size_t>(part.data() - static_cast<std::byte*>(address_));
+    const size_t first = (begin + page - 1) / page * page;
+    const size_t last = (begin + part.size()) / page * page;
+    if (first < last) {
+      ::madvise(
+          static_cast<std::byte*>(address_) + first,
+          last - first,
+          MADV_DONTNEED);
+    }
+  }
 
  private:
   void* address_;

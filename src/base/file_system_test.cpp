@@ -54,6 +54,19 @@ TEST_P(FileSystemTest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(fs_->stat(at("a"))->size, 5u);
 }
 
+TEST_P(FileSystemTest, ReleasedPartOfAMapReadsTheSame) {
+  std::string text;
+  for (int i = 0; text.size() < 50000; ++i) {
+    text += std::to_string(i);
+  }
+  write("a", text);
+  const auto file = *fs_->map(at("a"));
+  file->release(file->bytes().subspan(1, 40000));
+  file->release(file->bytes().subspan(7, 5));
+  file->release(file->bytes());
+  EXPECT_EQ(as_text(file->bytes()), text);
+}
+
 TEST_P(FileSystemTest, EmptyFileMapsToNoBytes) {
   write("empty", "");
   EXPECT_TRUE((*fs_->map(at("empty")))->bytes().empty());

@@ -142,7 +142,7 @@ void Attention::project(int thread, const ProductInputs& normed) {
 }
 
 void Attention::rotate_query(int token, int head) {
-  float* q = projected_of(token) + head * view_.head_dim;
+  float* q = projected_of(token) + ptrdiff_t{head} * view_.head_dim;
   const auto at = static_cast<ptrdiff_t>(token) * (view_.rope_dims / 2);
   context_.set.rotate(
       q,
@@ -156,8 +156,9 @@ void Attention::rotate_query(int token, int head) {
 }
 
 void Attention::put_kv(int i, int kv_head) {
-  float* k = projected_of(i) + (view_.heads + kv_head) * view_.head_dim;
-  const float* v = k + view_.kv_heads * view_.head_dim;
+  float* k =
+      projected_of(i) + ptrdiff_t{view_.heads + kv_head} * view_.head_dim;
+  const float* v = k + ptrdiff_t{view_.kv_heads} * view_.head_dim;
   const auto at = static_cast<ptrdiff_t>(i) * (view_.rope_dims / 2);
   context_.set.rotate(
       k,
@@ -266,10 +267,9 @@ bool Attention::attend_rows(
 // A query's partial results, by span; null where there are none.
 PartialAttention* Attention::partials_of(int query) {
   const Token& t = token(query / view_.heads);
-  return t.first_partial < 0
-      ? nullptr
-      : &partials_[static_cast<size_t>(
-            t.first_partial + query % view_.heads * t.spans)];
+  return t.first_partial < 0 ? nullptr
+                             : partials_.data() + t.first_partial +
+          ptrdiff_t{query % view_.heads} * t.spans;
 }
 
 // Merges what the item's rows find in a span into their results.

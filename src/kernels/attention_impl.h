@@ -4,6 +4,9 @@
 #include "kernels/kernel_set.h"
 #include "kernels/lanes.h"
 
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result): offsets
+// within a panel, a tile or a block fit an int.
+
 namespace ingle {
 namespace {
 
@@ -160,7 +163,7 @@ inline BlockRange blocks_seen(const SpanQuery& q) {
 
 template <class S, int R>
 void score_block(const SpanQuery& q, int block, SpanScratch& scratch) {
-  constexpr int L = S::kAttentionLanes;
+  constexpr int kWidth = S::kAttentionLanes;
   const std::byte* keys = q.blocks + block * q.block_stride;
   const auto key_scales =
       reinterpret_cast<const float*>(keys + q.shape.scales_offset());
@@ -168,10 +171,10 @@ void score_block(const SpanQuery& q, int block, SpanScratch& scratch) {
   for (int r = 0; r < R; ++r) {
     queries[r] = q.queries[r];
   }
-  for (int p = 0; p < kBlockPositions; p += L * kLanes) {
-    typename S::I sums[R][L];
-    clear<S, R, L>(sums);
-    multiply_pairs<S, R, L>(
+  for (int p = 0; p < kBlockPositions; p += kWidth * kLanes) {
+    typename S::I sums[R][kWidth];
+    clear<S, R, kWidth>(sums);
+    multiply_pairs<S, R, kWidth>(
         queries,
         keys + 4 * p,
         4 * kBlockPositions,
@@ -179,7 +182,7 @@ void score_block(const SpanQuery& q, int block, SpanScratch& scratch) {
         sums);
     unroll<R>([&](auto r) __attribute__((always_inline)) {
       float* scores = scratch.scores[r] + block * kBlockPositions + p;
-      unroll<L>([&](auto l) __attribute__((always_inline)) {
+      unroll<kWidth>([&](auto l) __attribute__((always_inline)) {
         const auto scale =
             S::mul(S::set1(q.scales[r]), S::load(key_scales + p + kLanes * l));
         S::store(scores + kLanes * l, S::mul(S::to_float(sums[r][l]), scale));
@@ -301,7 +304,7 @@ INGLE_INLINE void sum_values(
 
 template <class S, int R>
 void attend_rows(const SpanQuery& q, PartialAttention* results) {
-  constexpr int L = S::kAttentionLanes;
+  constexpr int kWidth = S::kAttentionLanes;
   const BlockRange range = blocks_seen(q);
   SpanScratch scratch;
   for (int b = range.begin; b < range.end; ++b) {
@@ -319,8 +322,8 @@ void attend_rows(const SpanQuery& q, PartialAttention* results) {
   }
   const int dims = q.shape.padded_dim();
   int dim = 0;
-  for (; dim + L * kLanes <= dims; dim += L * kLanes) {
-    sum_values<S, R, L>(q, range, dim, scratch, results);
+  for (; dim + kWidth * kLanes <= dims; dim += kWidth * kLanes) {
+    sum_values<S, R, kWidth>(q, range, dim, scratch, results);
   }
   for (; dim < dims; dim += kLanes) {
     sum_values<S, R, 1>(q, range, dim, scratch, results);
@@ -367,3 +370,5 @@ void finish(const PartialAttention& total, int n, float* out) {
 
 } // namespace
 } // namespace ingle
+
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

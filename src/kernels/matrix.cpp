@@ -9,7 +9,6 @@
 namespace ingle {
 namespace {
 
-constexpr int kQuads = kChunkColumns / 4;
 constexpr size_t kRegister = 64;
 
 struct Plane {
@@ -38,7 +37,7 @@ size_t chunk_bytes(int bits) {
 size_t group_bytes(const PackedMatrix& m) {
   return static_cast<size_t>(m.group_size / kChunkColumns) *
       chunk_bytes(m.bits) +
-      2 * kPanelRows * float_size(m.type);
+      size_t{2} * kPanelRows * float_size(m.type);
 }
 
 float load_float(const std::byte* p, FloatType type) {
@@ -229,7 +228,7 @@ void unpack_row(const PackedMatrix& m, int row, float* out) {
             scale * static_cast<float>(values[static_cast<size_t>(i)]) + bias;
       }
     }
-    from = scales + 2 * kPanelRows * size;
+    from = scales + size_t{2} * kPanelRows * size;
   }
 }
 

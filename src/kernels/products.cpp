@@ -90,7 +90,7 @@ Tile ProductInputs::tile(int thread, int i, Inputs inputs) const {
     tile.values = floats + begin * columns_;
     return tile;
   }
-  const ptrdiff_t quads = columns_ / 4 * planes_of(inputs);
+  const ptrdiff_t quads = ptrdiff_t{columns_ / 4} * planes_of(inputs);
   const ptrdiff_t chunks = columns_ / kChunkColumns;
   float* from = floats + (has_floats_ ? all * columns_ : 0);
   tile.quads = reinterpret_cast<int32_t*>(from) + begin * quads;

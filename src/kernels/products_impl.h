@@ -4,6 +4,9 @@
 #include "kernels/kernel_set.h"
 #include "kernels/lanes.h"
 
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result): offsets
+// within a panel, a tile or a block fit an int.
+
 namespace ingle {
 namespace {
 
@@ -399,7 +402,9 @@ void multiply_tile(
   if (product.up != nullptr) {
     return multiply_gated<S, T>(product, begin, end, tile);
   }
-  begin = multiply_panels<S, S::kPanels, T>(product, begin, end, tile);
+  // One token waits for memory: a single stream of it is read best.
+  constexpr int kPanels = T == 1 ? 1 : S::kPanels;
+  begin = multiply_panels<S, kPanels, T>(product, begin, end, tile);
   multiply_panels<S, 1, T>(product, begin, end, tile);
 }
 
@@ -410,3 +415,5 @@ void multiply(const Product& product, int begin, int end, const Tile& tile) {
 
 } // namespace
 } // namespace ingle
+
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

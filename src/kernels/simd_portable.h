@@ -10,6 +10,9 @@
 
 #include "base/float16.h"
 
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result): offsets
+// within a panel, a tile or a block fit an int.
+
 namespace ingle {
 namespace {
 
@@ -230,3 +233,5 @@ struct PortableSimd {
 
 } // namespace
 } // namespace ingle
+
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

@@ -1,5 +1,6 @@
 #include "model/kernel_ops.h"
 
+#include <algorithm>
 #include <functional>
 #include <stdexcept>
 
@@ -77,6 +78,30 @@ std::vector<AttentionRow> extend(const Step& step, size_t layer) {
 }
 
 } // namespace
+
+void evaluate_kernels(const std::vector<mx::array>& outputs) {
+  std::vector<mx::array> stack = outputs;
+  while (!stack.empty()) {
+    mx::array array = stack.back();
+    if (array.status() == mx::array::Status::available) {
+      stack.pop_back();
+      continue;
+    }
+    const auto waits = [](const mx::array& input) {
+      return input.status() != mx::array::Status::available;
+    };
+    const auto input =
+        std::find_if(array.inputs().begin(), array.inputs().end(), waits);
+    if (input != array.inputs().end()) {
+      stack.push_back(*input);
+      continue;
+    }
+    std::vector<mx::array> made = {array};
+    array.primitive().eval_cpu(array.inputs(), made);
+    array.set_status(mx::array::Status::available);
+    array.detach();
+  }
+}
 
 mx::array kernel_embed(
     CpuKernels& kernels,

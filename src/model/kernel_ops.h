@@ -1,14 +1,17 @@
 // The ops of ops.h as primitives of the CPU kernels: one each.
 //
 // A primitive computes on the thread that evaluates, when it is evaluated: its
-// inputs are evaluated arrays and other such primitives' outputs, so nothing
-// waits for a stream of MLX's. All that it reads but arrays (weights, caches'
-// buffers) outlives the evaluation.
+// inputs are evaluated arrays and other such primitives' outputs. All that it
+// reads but arrays (weights, caches' buffers) outlives the evaluation.
 #pragma once
 
 #include "model/ops.h"
 
 namespace ingle {
+
+// What mx::eval() does, for arrays that only such primitives lead to, without
+// MLX's own threads: to wake one twice a step costs a core that computes.
+void evaluate_kernels(const std::vector<mx::array>& outputs);
 
 mx::array kernel_embed(
     CpuKernels& kernels,

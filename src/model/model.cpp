@@ -3,6 +3,7 @@
 #include <mlx/memory.h>
 #include <mlx/transforms.h>
 
+#include "model/kernel_ops.h"
 #include "model/run_mlx.h"
 
 namespace ingle {
@@ -22,7 +23,13 @@ std::optional<mx::array> build_and_evaluate(
   if (logits) {
     outputs.push_back(*logits);
   }
-  const auto evaluate = [&] { mx::eval(std::move(outputs)); };
+  const auto evaluate = [&] {
+    if (model.kernels() != nullptr) {
+      evaluate_kernels(outputs);
+    } else {
+      mx::eval(std::move(outputs));
+    }
+  };
   if (evaluation != nullptr) {
     evaluation->time(evaluate);
   } else {

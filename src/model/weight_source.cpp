@@ -135,6 +135,7 @@ Result<mx::array> WeightSource::take(
   INGLE_ASSIGN_OR_RETURN(const TensorView* tensor, find_floats(name, shape));
   return run_mlx("load", [&] {
     mx::array loaded = copy_to_array(*tensor, shape);
+    folder_.release(*tensor);
     if (numerics_ != Numerics::kNative) {
       loaded = mx::astype(loaded, mx::float32);
       mx::eval(loaded);
@@ -167,13 +168,15 @@ WeightSource::take_dense(const std::string& path, int rows, int columns) {
   INGLE_ASSIGN_OR_RETURN(
       const TensorView* tensor, find_floats(name, {rows, columns}));
   return run_mlx("load", [&] {
-    return Matrix{
+    Matrix matrix{
         .packed = pack_dense(
             *arena_,
             rows,
             columns,
             to_float_type(tensor->type),
             tensor->bytes.data())};
+    folder_.release(*tensor);
+    return matrix;
   });
 }
 
@@ -215,7 +218,7 @@ Result<Matrix> WeightSource::take_quantized(
   if (uses_kernels(numerics_) && can_pack(columns, bits, group_size) &&
       found.scales->type == found.biases->type) {
     return run_mlx("load", [&] {
-      return Matrix{
+      Matrix matrix{
           .packed = pack_quantized(
               *arena_,
               rows,
@@ -226,6 +229,10 @@ Result<Matrix> WeightSource::take_quantized(
               {found.weight->bytes.data(),
                found.scales->bytes.data(),
                found.biases->bytes.data()})};
+      for (const auto* part : {found.weight, found.scales, found.biases}) {
+        folder_.release(*part);
+      }
+      return matrix;
     });
   }
   const mx::Shape groups = {rows, columns / group_size};
@@ -234,6 +241,7 @@ Result<Matrix> WeightSource::take_quantized(
   return run_mlx("load", [&] {
     mx::array weight =
         copy_to_array(*found.weight, {rows, columns / 32 * bits});
+    folder_.release(*found.weight);
     if (numerics_ == Numerics::kNative) {
       return Matrix{
           .weight = std::move(weight),

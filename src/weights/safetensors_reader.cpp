@@ -1,6 +1,7 @@
 #include "weights/safetensors_reader.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -341,6 +342,19 @@ Status WeightFolder::open_shards(
     }
   }
   return Status::ok();
+}
+
+void WeightFolder::release(const TensorView& tensor) const {
+  const std::less_equal<> not_after; // of pointers into different files, too
+  for (const auto& file : files_) {
+    const ByteView bytes = file->bytes();
+    if (not_after(bytes.data(), tensor.bytes.data()) &&
+        not_after(
+            tensor.bytes.data() + tensor.bytes.size(),
+            bytes.data() + bytes.size())) {
+      file->release(tensor.bytes);
+    }
+  }
 }
 
 uint64_t WeightFolder::total_bytes() const {

@@ -45,6 +45,8 @@ class WeightFolder {
   }
   // Bytes of all tensors.
   uint64_t total_bytes() const;
+  // The tensor's bytes are not needed soon: see MappedFile::release().
+  void release(const TensorView& tensor) const;
 
  private:
   WeightFolder() = default;
