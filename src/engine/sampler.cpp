@@ -14,7 +14,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kImpossible = -9999; // log-probability of what can't come
 
-constexpr size_t kBlock = 1024; // logits
+constexpr size_t kBlock = 256; // logits
 
 // The first of the largest logits.
 Result<TokenId> find_best(
@@ -76,19 +76,26 @@ double weight_of(float logit, float peak, float temperature) {
       static_cast<double>(logit - peak) / static_cast<double>(temperature));
 }
 
-// `uniform` in [0, 1) picks a token by softmax(logits / temperature).
-TokenId draw_of_all(
+// `uniform` in [0, 1) picks a survivor by softmax(logits / temperature).
+// Requires: they are those of at least their last one's logit.
+TokenId draw_from_floor(
     const KernelSet& kernels,
     std::span<const float> logits,
+    const Survivors& survivors,
     float peak,
     float temperature,
     double uniform) {
+  const float floor = survivors.last.logit;
   std::vector<double> sums; // of blocks
   for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
     const auto block =
         logits.subspan(begin, std::min(kBlock, logits.size() - begin));
     sums.push_back(kernels.exp_sum(
-        block.data(), static_cast<int>(block.size()), peak, 1 / temperature));
+        block.data(),
+        static_cast<int>(block.size()),
+        peak,
+        1 / temperature,
+        floor));
   }
   double target = uniform * std::accumulate(sums.begin(), sums.end(), 0.0);
   const size_t block =
@@ -98,7 +105,7 @@ TokenId draw_of_all(
   const auto rest = logits.subspan(block * kBlock);
   const size_t in_block =
       find_target(std::min(kBlock, rest.size()), target, [&](size_t i) {
-        return weight_of(rest[i], peak, temperature);
+        return rest[i] >= floor ? weight_of(rest[i], peak, temperature) : 0;
       });
   return static_cast<TokenId>(block * kBlock + in_block);
 }
@@ -142,8 +149,9 @@ Result<TokenId> sample(
   const float peak = logits[static_cast<size_t>(best)];
   const Survivors survivors =
       truncate(kernels, logits, peak, params, xtc_acts, xtc_exempt);
-  return survivors.is_everything()
-      ? draw_of_all(kernels, logits, peak, params.temperature, random.next())
+  return survivors.have_a_floor(logits)
+      ? draw_from_floor(
+            kernels, logits, survivors, peak, params.temperature, random.next())
       : draw_of(
             survivors.list(kernels, logits), params.temperature, random.next());
 }

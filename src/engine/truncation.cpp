@@ -1,5 +1,6 @@
 #include "engine/truncation.h"
 
+#include <array>
 #include <cmath>
 
 namespace ingle {
@@ -58,11 +59,13 @@ void cut_after(Survivors& survivors, const Candidate& last) {
   }
 }
 
-// The last candidate that has less than `mass` before it: a quickselect by
-// weight.
-Candidate
-select_by_mass(std::vector<Candidate> candidates, float peak, double mass) {
-  double before = 0; // begin
+// The last candidate that has less than `mass` before it, where all of them
+// have `before` before them: a quickselect by weight.
+Candidate select_by_mass(
+    std::vector<Candidate> candidates,
+    float peak,
+    double before,
+    double mass) {
   auto begin = candidates.begin();
   auto end = candidates.end();
   while (end - begin > 1) {
@@ -82,41 +85,108 @@ select_by_mass(std::vector<Candidate> candidates, float peak, double mass) {
   return *begin;
 }
 
-// Those of at least `floor`, by id.
-std::vector<Candidate>
-at_least(const KernelSet& kernels, std::span<const float> logits, float floor) {
-  std::vector<int32_t> ids(logits.size() + 1);
-  ids.resize(static_cast<size_t>(kernels.find_at_least(
-      logits.data(), static_cast<int>(logits.size()), floor, ids.data())));
+// Those in [low, high), by id.
+std::vector<Candidate> between(
+    const KernelSet& kernels,
+    std::span<const float> logits,
+    float low,
+    float high) {
+  constexpr size_t kBlock = 4096;
+  std::array<int32_t, kBlock + 15> indices;
   std::vector<Candidate> candidates;
-  candidates.reserve(ids.size());
-  for (const int32_t id : ids) {
-    candidates.push_back({logits[static_cast<size_t>(id)], id});
+  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
+    const auto block =
+        logits.subspan(begin, std::min(kBlock, logits.size() - begin));
+    const int found = kernels.find_between(
+        block.data(),
+        static_cast<int>(block.size()),
+        low,
+        high,
+        indices.data());
+    for (const int32_t i :
+         std::span(indices).first(static_cast<size_t>(found))) {
+      candidates.push_back(
+          {block[static_cast<size_t>(i)],
+           static_cast<TokenId>(begin + static_cast<size_t>(i))});
+    }
   }
   return candidates;
 }
 
-// The last token of what top_p keeps. Looks closely only at tokens near the
-// peak, at ever more until they hold the nucleus.
+// Logits in [low, high) hold the end of the nucleus; those above have `before`.
+struct Bracket {
+  float low = std::numeric_limits<float>::lowest();
+  float high = std::numeric_limits<float>::infinity();
+  double before = 0;
+};
+
+// Between which two of the floors, from the highest to the lowest, the sum of
+// what is above reaches `nucleus`.
+void narrow(
+    const KernelSet& kernels,
+    std::span<const float> logits,
+    float peak,
+    const std::array<float, kFloors>& floors,
+    double nucleus,
+    Bracket& bracket) {
+  std::array<double, kFloors> sums;
+  kernels.exp_sums(
+      logits.data(),
+      static_cast<int>(logits.size()),
+      peak,
+      floors.data(),
+      sums.data());
+  for (size_t i = 0; i < floors.size(); ++i) {
+    if (floors[i] >= bracket.high || floors[i] <= bracket.low) {
+      continue;
+    }
+    if (sums[i] < nucleus) {
+      bracket.high = floors[i];
+      bracket.before = sums[i];
+    } else {
+      bracket.low = floors[i];
+      return;
+    }
+  }
+}
+
+// The last token of what top_p keeps: passes over the logits narrow down where
+// it is, until few are left to be looked at one by one.
 Candidate end_of_nucleus(
     const KernelSet& kernels,
     std::span<const float> logits,
     float peak,
     float top_p) {
-  constexpr float kFirstReach = 8; // nats
-  constexpr float kLastReach = 200; // below it, nothing has a weight
+  constexpr int kPasses = 3; // each leaves about a ninth of the bracket
+  constexpr float kLastReach = 100; // nats; below it, nothing has a weight
   const double nucleus = static_cast<double>(top_p) *
-      kernels.exp_sum(logits.data(), static_cast<int>(logits.size()), peak, 1);
-  for (float reach = kFirstReach;; reach *= 2) {
-    auto candidates = at_least(kernels, logits, peak - reach);
-    double mass = 0;
-    for (const Candidate& candidate : candidates) {
-      mass += weight(candidate.logit, peak);
-    }
-    if (mass >= nucleus || reach > kLastReach) {
-      return select_by_mass(std::move(candidates), peak, nucleus);
-    }
+      kernels.exp_sum(
+          logits.data(),
+          static_cast<int>(logits.size()),
+          peak,
+          1,
+          std::numeric_limits<float>::lowest());
+  Bracket bracket;
+  std::array<float, kFloors> floors;
+  for (size_t i = 0; i < floors.size(); ++i) {
+    floors[i] = peak - std::ldexp(kLastReach, -static_cast<int>(7 - i));
   }
+  narrow(kernels, logits, peak, floors, nucleus, bracket);
+  for (int pass = 1; pass < kPasses; ++pass) {
+    const float high = std::min(bracket.high, peak);
+    const float low = std::max(bracket.low, peak - 2 * kLastReach);
+    for (size_t i = 0; i < floors.size(); ++i) {
+      floors[i] = high -
+          (high - low) * static_cast<float>(i + 1) /
+              static_cast<float>(kFloors + 1);
+    }
+    narrow(kernels, logits, peak, floors, nucleus, bracket);
+  }
+  return select_by_mass(
+      between(kernels, logits, bracket.low, bracket.high),
+      peak,
+      bracket.before,
+      nucleus);
 }
 
 // The smallest float that is not below `value`.
@@ -190,7 +260,8 @@ double exp_sum(std::span<const float> logits, float peak) {
 std::vector<Candidate> Survivors::list(
     const KernelSet& kernels,
     std::span<const float> logits) const {
-  auto candidates = at_least(kernels, logits, last.logit);
+  auto candidates = between(
+      kernels, logits, last.logit, std::numeric_limits<float>::infinity());
   std::erase_if(candidates, [&](const Candidate& candidate) {
     return !contains(candidate.logit, candidate.id);
   });

@@ -46,10 +46,13 @@ struct Survivors {
   float ceiling = std::numeric_limits<float>::infinity();
   std::span<const TokenId> exempt;
 
-  // Nothing but what has no finite logit was cut.
-  bool is_everything() const {
-    return last == Survivors{}.last &&
-        ceiling == std::numeric_limits<float>::infinity();
+  // True iff they are all tokens of at least the last one's logit: no equal of
+  // it, nor anything above it was cut.
+  bool have_a_floor(std::span<const float> logits) const {
+    return ceiling == std::numeric_limits<float>::infinity() &&
+        (last.id == std::numeric_limits<TokenId>::max() ||
+         std::count(logits.begin() + last.id + 1, logits.end(), last.logit) ==
+             0);
   }
   // By id.
   std::vector<Candidate> list(

@@ -142,14 +142,29 @@ struct KernelSet {
   // and by +inf.
   float (*largest)(const float* x, int n, bool& is_sound);
 
-  // sum(exp((x - peak) * rate)): what is 87 below the peak, or more, is 0.
-  // Requires: x <= peak, rate > 0.
-  double (*exp_sum)(const float* x, int n, float peak, float rate);
+  // sum(exp((x - peak) * rate)) over x >= floor: what is 87 below the peak, or
+  // more, is 0. Requires: x <= peak, rate > 0.
+  double (*exp_sum)(const float* x, int n, float peak, float rate, float floor);
 
-  // Writes the indices of those >= floor, in order, and gives their number.
-  // `indices` has room for n + 1.
-  int (*find_at_least)(const float* x, int n, float floor, int32_t* indices);
+  // The same at rate 1 for kFloors floors at once.
+  void (*exp_sums)(
+      const float* x,
+      int n,
+      float peak,
+      const float* floors,
+      double* sums);
+
+  // Writes the indices of those in [low, high), in order, and gives their
+  // number. `indices` has room for n + 15.
+  int (*find_between)(
+      const float* x,
+      int n,
+      float low,
+      float high,
+      int32_t* indices);
 };
+
+inline constexpr int kFloors = 8;
 
 // Requires: `isa` is one of supported_isas().
 const KernelSet& kernel_set(Isa isa);

@@ -507,21 +507,34 @@ TEST_P(KernelSetTest, LogitsAreSummedAndSearchedAsThePortableOnesAre) {
     const float peak = set().largest(x.data(), n, is_sound);
     EXPECT_TRUE(is_sound);
     EXPECT_EQ(peak, portable().largest(x.data(), n, is_sound));
-    const double sum = set().exp_sum(x.data(), n, peak, 1.5f);
-    EXPECT_EQ(sum, portable().exp_sum(x.data(), n, peak, 1.5f));
+    const float floor = -0.25f;
+    const double sum = set().exp_sum(x.data(), n, peak, 1.5f, floor);
+    EXPECT_EQ(sum, portable().exp_sum(x.data(), n, peak, 1.5f, floor));
+    const float floors[kFloors] = {
+        -std::numeric_limits<float>::max(), -2, -1, -0.5f, 0, 0.5f, 1, 100};
+    double sums[kFloors];
+    double portable_sums[kFloors];
+    set().exp_sums(x.data(), n, peak, floors, sums);
+    portable().exp_sums(x.data(), n, peak, floors, portable_sums);
+    for (int i = 0; i < kFloors; ++i) {
+      EXPECT_EQ(sums[i], portable_sums[i]);
+      EXPECT_EQ(sums[i], set().exp_sum(x.data(), n, peak, 1, floors[i]));
+    }
     double exact = 0;
     std::vector<int32_t> expected;
     for (int i = 0; i < n; ++i) {
       const auto at = static_cast<size_t>(i);
-      exact += std::exp((static_cast<double>(x[at]) - peak) * 1.5);
-      if (x[at] >= 0.5f) {
+      if (x[at] >= floor) {
+        exact += std::exp((static_cast<double>(x[at]) - peak) * 1.5);
+      }
+      if (x[at] >= 0.5f && x[at] < 1.5f) {
         expected.push_back(i);
       }
     }
     EXPECT_NEAR(sum, exact, 2e-6 * exact);
-    std::vector<int32_t> found(x.size() + 1);
+    std::vector<int32_t> found(x.size() + 15);
     found.resize(static_cast<size_t>(
-        set().find_at_least(x.data(), n, 0.5f, found.data())));
+        set().find_between(x.data(), n, 0.5f, 1.5f, found.data())));
     EXPECT_EQ(found, expected);
   }
 }

@@ -28,7 +28,8 @@ constexpr KernelSet make_kernel_set(Isa isa) {
       finish<S>,
       largest_of<S>,
       exp_sum<S>,
-      find_at_least<S>};
+      exp_sums<S>,
+      find_between<S>};
 }
 
 } // namespace

@@ -94,6 +94,11 @@ struct Avx2Simd {
         _mm256_movemask_ps(_mm256_cmp_ps(a.high, b.high, _CMP_GE_OQ));
     return static_cast<uint32_t>(low | high << 8);
   }
+  static F where_at_least(F a, F b, F v) {
+    return {
+        _mm256_and_ps(_mm256_cmp_ps(a.low, b.low, _CMP_GE_OQ), v.low),
+        _mm256_and_ps(_mm256_cmp_ps(a.high, b.high, _CMP_GE_OQ), v.high)};
+  }
   static float sum(F a) {
     const __m256 eight = _mm256_add_ps(a.low, a.high);
     const __m128 four = _mm_add_ps(

@@ -76,6 +76,9 @@ struct Avx512Simd {
   static uint32_t at_least(F a, F b) {
     return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ);
   }
+  static F where_at_least(F a, F b, F v) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_GE_OQ), v);
+  }
   static float sum(F a) {
     const __m256 eight =
         _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));

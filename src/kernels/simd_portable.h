@@ -106,6 +106,10 @@ struct PortableSimd {
     }
     return lanes;
   }
+  // v in the lanes where a >= b, 0 in the rest.
+  static F where_at_least(F a, F b, F v) {
+    return each<F>([&](int i) { return a.v[i] >= b.v[i] ? v.v[i] : 0; });
+  }
   // In this order: lane i with i + 8, then i + 4, i + 2, i + 1.
   static float sum(F a) {
     for (int n = kLaneCount / 2; n > 0; n /= 2) {
