@@ -304,34 +304,31 @@ void Attention::attend_item(int thread, const Item& item) {
       part.weight = totals[r].weight;
       std::copy_n(totals[r].values, shape_.padded_dim(), part.values);
     } else {
-      finish_query(query, totals[r]);
+      context_.set.finish(totals[r], view_.head_dim, attended_of(query));
     }
   }
 }
 
-void Attention::finish_query(int query, const PartialAttention& total) {
-  context_.set.finish(
-      total,
-      view_.head_dim,
-      attended() + static_cast<ptrdiff_t>(query) * view_.head_dim);
+float* Attention::attended_of(int query) const {
+  return reinterpret_cast<float*>(context_.attended.data()) +
+      static_cast<ptrdiff_t>(query) * view_.head_dim;
 }
 
-void Attention::merge(int thread) {
-  const Share share =
-      share_of(tokens() * view_.heads, thread, context_.pool.threads());
+const float* Attention::attended(int thread, int t, float* scratch) {
+  if (token(t).first_partial < 0) {
+    return attended_of(t * view_.heads);
+  }
   PartialAttention& total = running_[static_cast<size_t>(thread)].front();
-  for (int query = share.begin; query < share.end; ++query) {
-    const PartialAttention* partials = partials_of(query);
-    if (partials == nullptr) {
-      continue;
-    }
+  for (int head = 0; head < view_.heads; ++head) {
+    const PartialAttention* partials = partials_of(t * view_.heads + head);
     clear(total, shape_.padded_dim());
-    const int spans = token(query / view_.heads).spans;
-    for (int s = 0; s < spans; ++s) {
+    for (int s = 0; s < token(t).spans; ++s) {
       context_.set.merge(total, partials[s], shape_.padded_dim());
     }
-    finish_query(query, total);
+    context_.set.finish(
+        total, view_.head_dim, scratch + ptrdiff_t{head} * view_.head_dim);
   }
+  return scratch;
 }
 
 } // namespace ingle

@@ -25,19 +25,16 @@ class Attention {
   int tokens() const {
     return static_cast<int>(list_.size());
   }
-  // [T, heads * head_dim], after merge().
-  float* attended() const {
-    return reinterpret_cast<float*>(context_.attended.data());
-  }
+  // What token t attends to, [heads * head_dim]: made in `scratch`, or where
+  // attend() has left it. Of a few tokens, each span of positions is attended
+  // to by itself, so that all threads have work; they are merged here.
+  const float* attended(int thread, int t, float* scratch);
 
   // Queries, keys and values of all tokens.
   void project(int thread, const ProductInputs& normed);
   // Turns queries and keys to their positions; stores keys and values.
   void rotate_and_put(int thread);
   void attend(int thread);
-  // What attend() has left in pieces: of a few tokens, each span of positions
-  // is attended to by itself, so that all threads have work.
-  void merge(int thread);
 
  private:
   // What one thread does at a time: the queries of one KV head for some tokens
@@ -72,7 +69,7 @@ class Attention {
       int first,
       int count,
       PartialAttention* results);
-  void finish_query(int query, const PartialAttention& total);
+  float* attended_of(int query) const;
 
   int64_t first_span_of(int64_t position) const;
   Share seen_of(int64_t position, int64_t span) const;

@@ -65,9 +65,9 @@ void attend_and_add(
     context.pool.barrier(thread);
     attention.attend(thread);
     context.pool.barrier(thread);
-    attention.merge(thread);
-    context.pool.barrier(thread);
-    attended.pack(thread, row_of(attention.attended(), view.o.matrix->columns));
+    attended.pack(thread, [&](int t, float* scratch) {
+      return attention.attended(thread, t, scratch);
+    });
     attended.multiply(
         thread,
         {.matrix = view.o.matrix,

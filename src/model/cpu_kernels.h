@@ -1,10 +1,13 @@
 // What a model has to run on the CPU kernels.
 #pragma once
 
+#include <memory>
+
 #include "kernels/arena.h"
 #include "kernels/layer.h"
 #include "kernels/thread_pool.h"
 #include "model/numerics.h"
+#include "model/output_buffers.h"
 
 namespace ingle {
 
@@ -26,6 +29,9 @@ class CpuKernels {
   KernelContext& context() {
     return context_;
   }
+  OutputBuffers& outputs() {
+    return *outputs_;
+  }
   // Of the packed weights.
   Arena& arena() {
     return arena_;
@@ -35,6 +41,7 @@ class CpuKernels {
   ThreadPool pool_;
   KernelContext context_;
   Arena arena_;
+  std::shared_ptr<OutputBuffers> outputs_ = std::make_shared<OutputBuffers>();
 };
 
 } // namespace ingle

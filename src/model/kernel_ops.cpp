@@ -4,7 +4,6 @@
 #include <functional>
 #include <stdexcept>
 
-#include <mlx/allocator.h>
 #include <mlx/primitives.h>
 
 #include "cache/block_kv_cache.h"
@@ -17,11 +16,13 @@ using Compute = std::function<void(const float* x, float* out)>;
 
 class KernelPrimitive final : public mx::UnaryPrimitive {
  public:
-  KernelPrimitive(mx::Stream stream, Compute compute)
-      : mx::UnaryPrimitive(stream), compute_(std::move(compute)) {}
+  KernelPrimitive(mx::Stream stream, CpuKernels& kernels, Compute compute)
+      : mx::UnaryPrimitive(stream),
+        kernels_(kernels),
+        compute_(std::move(compute)) {}
 
   void eval_cpu(const std::vector<mx::array>& inputs, mx::array& out) override {
-    out.set_data(mx::allocator::malloc(out.nbytes()));
+    out.set_data(kernels_.outputs().take(out.nbytes()));
     compute_(
         inputs.empty() ? nullptr : inputs.front().data<float>(),
         out.data<float>());
@@ -34,11 +35,13 @@ class KernelPrimitive final : public mx::UnaryPrimitive {
   }
 
  private:
+  CpuKernels& kernels_;
   Compute compute_;
 };
 
 // An array [rows, columns] in f32.
 mx::array computed(
+    CpuKernels& kernels,
     std::vector<mx::array> inputs,
     int rows,
     int columns,
@@ -47,7 +50,7 @@ mx::array computed(
       {rows, columns},
       mx::float32,
       std::make_shared<KernelPrimitive>(
-          mx::default_stream(mx::Device::cpu), std::move(compute)),
+          mx::default_stream(mx::Device::cpu), kernels, std::move(compute)),
       std::move(inputs));
 }
 
@@ -109,6 +112,7 @@ mx::array kernel_embed(
     const Matrix& embedding) {
   const auto count = static_cast<int>(ids.size());
   return computed(
+      kernels,
       {},
       count,
       embedding.packed.columns,
@@ -139,6 +143,7 @@ mx::array kernel_attend_and_add(
       .rope_dims = rope.dims(),
       .traditional_rope = rope.is_traditional()};
   mx::array out = computed(
+      *step.kernels(),
       {x},
       x.shape(0),
       x.shape(1),
@@ -167,6 +172,7 @@ mx::array kernel_mlp_and_add(
       .up = view_of(weights.up),
       .down = view_of(weights.down)};
   return computed(
+      kernels,
       {x},
       x.shape(0),
       x.shape(1),
@@ -184,6 +190,7 @@ mx::array kernel_norm_and_head(
     float eps) {
   const auto count = static_cast<int>(tokens.size());
   return computed(
+      kernels,
       {x},
       count,
       head.packed.rows,
