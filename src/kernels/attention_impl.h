@@ -119,14 +119,19 @@ struct SpanScratch {
   float inverse[kMaxQueryRows]; // what the integer weights are times of
 };
 
-// sums[row][lane] += dot(left[row], right[lane]) over `pairs` pairs.
+// total[row][lane] += dot(left[row], right[lane]) over `pairs` pairs. Sums of
+// its own stay in registers; those of a caller that it is inlined into do not.
 template <class S, int R, int L>
-INGLE_INLINE void multiply_pairs(
+__attribute__((noinline)) void multiply_pairs(
     const int32_t* const (&left)[R],
     const std::byte* right,
     size_t right_stride,
     int pairs,
-    typename S::I (&sums)[R][L]) {
+    typename S::I (&total)[R][L]) {
+  typename S::I sums[R][L];
+  unroll<R * L>([&](auto i) __attribute__((always_inline)) {
+    sums[i / L][i % L] = total[i / L][i % L];
+  });
   for (int i = 0; i < pairs; ++i, right += right_stride) {
     typename S::I lanes[L];
     unroll<L>([&](auto l) __attribute__((always_inline)) {
@@ -139,6 +144,9 @@ INGLE_INLINE void multiply_pairs(
       });
     });
   }
+  unroll<R * L>([&](auto i) __attribute__((always_inline)) {
+    total[i / L][i % L] = sums[i / L][i % L];
+  });
 }
 
 // The blocks of a span that some row sees.
