@@ -264,6 +264,10 @@ void attend(State& state, Machine& machine, const AttendCase& c) {
       projected.data(),
       projected.size() * sizeof(float));
 
+  std::vector<std::vector<float>> merged(
+      static_cast<size_t>(machine.pool.threads()),
+      some_floats(1, c.heads * c.head_dim));
+
   const double seen =
       1.0 * c.tokens * c.depth + 0.5 * c.tokens * (c.tokens + 1);
   const Work work{
@@ -278,7 +282,11 @@ void attend(State& state, Machine& machine, const AttendCase& c) {
       machine.pool.barrier(thread);
       attention.attend(thread);
       machine.pool.barrier(thread);
-      attention.merge(thread);
+      const Share share = share_of(c.tokens, thread, machine.pool.threads());
+      for (int t = share.begin; t < share.end; ++t) {
+        attention.attended(
+            thread, t, merged[static_cast<size_t>(thread)].data());
+      }
     });
   });
 }
