@@ -21,12 +21,14 @@ bool is_smaller(const allocator::Buffer& a, const allocator::Buffer& b) {
 } // namespace
 
 OutputBuffers::~OutputBuffers() {
+  MutexLock lock(mutex_);
   for (const allocator::Buffer& buffer : free_) {
     allocator::allocator().free(buffer);
   }
 }
 
 allocator::Data OutputBuffers::take(size_t bytes) {
+  MutexLock lock(mutex_);
   const auto fits = std::find_if(
       free_.begin(), free_.end(), [&](const allocator::Buffer& buffer) {
         return size_of(buffer) >= bytes;
@@ -45,6 +47,7 @@ allocator::Data OutputBuffers::take(size_t bytes) {
 
 // Sorted by size, the smallest first to be taken and to go.
 void OutputBuffers::give_back(allocator::Buffer buffer) {
+  MutexLock lock(mutex_);
   free_.insert(
       std::upper_bound(free_.begin(), free_.end(), buffer, is_smaller), buffer);
   if (free_.size() > kKept) {

@@ -8,9 +8,11 @@
 
 #include <mlx/allocator.h>
 
+#include "base/mutex.h"
+
 namespace ingle {
 
-// Threads: the engine thread, on which the arrays die as well.
+// Threads: any: MLX drops what it has computed with on a thread of its own.
 class OutputBuffers : public std::enable_shared_from_this<OutputBuffers> {
  public:
   OutputBuffers() = default;
@@ -25,7 +27,8 @@ class OutputBuffers : public std::enable_shared_from_this<OutputBuffers> {
  private:
   void give_back(mlx::core::allocator::Buffer buffer);
 
-  std::vector<mlx::core::allocator::Buffer> free_;
+  Mutex mutex_;
+  std::vector<mlx::core::allocator::Buffer> free_ INGLE_GUARDED_BY(mutex_);
 };
 
 } // namespace ingle
