@@ -126,6 +126,15 @@ struct NeonSimd {
     return vaddvq_u32(
         vorrq_u32(vorrq_u32(lanes.a, lanes.b), vorrq_u32(lanes.c, lanes.d)));
   }
+  static F where_at_least(F x, F y, F v) {
+    return each<F>(
+        [](auto p, auto q, auto kept) {
+          return vbslq_f32(vcgeq_f32(p, q), kept, vdupq_n_f32(0));
+        },
+        x,
+        y,
+        v);
+  }
   static float sum(F x) {
     const float32x4_t four =
         vaddq_f32(vaddq_f32(x.a, x.c), vaddq_f32(x.b, x.d));
