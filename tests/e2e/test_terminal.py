@@ -268,6 +268,8 @@ def test_interrupt_from_elsewhere_ends_no_chat(start_chat, typed):
         chat.process.send_signal(signal.SIGINT)
     chat.type(INTERRUPT + INTERRUPT)
     chat.wait_for(PROMPT)
+    while chat.read(0.5):  # that of the second one
+        pass
     assert re.search(STATUS, chat.ask("Hello"))
     chat.type(END)
     assert chat.exit_code() == 0
