@@ -141,15 +141,20 @@ void Attention::project(int thread, const ProductInputs& normed) {
   }
 }
 
-void Attention::rotate_query(int token, int head) {
-  float* q = projected_of(token) + ptrdiff_t{head} * view_.head_dim;
+// To the token's position.
+void Attention::rotate(float* head, int token) const {
   const auto at = static_cast<ptrdiff_t>(token) * (view_.rope_dims / 2);
   context_.set.rotate(
-      q,
+      head,
       view_.cosines + at,
       view_.sines + at,
       view_.rope_dims,
       view_.traditional_rope);
+}
+
+void Attention::rotate_query(int token, int head) {
+  float* q = projected_of(token) + ptrdiff_t{head} * view_.head_dim;
+  rotate(q, token);
   const int index = token * view_.heads + head;
   query_scales_[static_cast<size_t>(index)] = view_.scale * kLog2E *
       context_.set.pack_query(q, shape_, query_of(index));
@@ -159,13 +164,7 @@ void Attention::put_kv(int i, int kv_head) {
   float* k =
       projected_of(i) + ptrdiff_t{view_.heads + kv_head} * view_.head_dim;
   const float* v = k + ptrdiff_t{view_.kv_heads} * view_.head_dim;
-  const auto at = static_cast<ptrdiff_t>(i) * (view_.rope_dims / 2);
-  context_.set.rotate(
-      k,
-      view_.cosines + at,
-      view_.sines + at,
-      view_.rope_dims,
-      view_.traditional_rope);
+  rotate(k, i);
   const int64_t position = token(i).position;
   std::byte* block = rows_[static_cast<size_t>(token(i).row)].blocks +
       static_cast<size_t>(
@@ -246,8 +245,7 @@ bool Attention::attend_rows(
   if (!is_seen) {
     return false;
   }
-  const auto stride =
-      static_cast<int64_t>(product(view_.kv_heads, 1) * shape_.bytes());
+  const int64_t stride = view_.kv_heads * static_cast<int64_t>(shape_.bytes());
   context_.set.attend_span(
       {.shape = shape_,
        .blocks = rows_[static_cast<size_t>(item.row)].blocks +

@@ -59,6 +59,7 @@ class Attention {
   void plan_row(int row);
   void plan_few(int row, int first_token);
   void plan_many(int row, int first_token);
+  void rotate(float* head, int token) const;
   void rotate_query(int token, int head);
   void put_kv(int token, int kv_head);
   void attend_item(int thread, const Item& item);
