@@ -278,8 +278,6 @@ void attend(State& state, Machine& machine, const AttendCase& c) {
     const AttentionRow row{c.tokens, c.depth, kv[i]};
     Attention attention(context, view, {&row, 1});
     machine.pool.run([&](int thread) {
-      attention.rotate_and_put(thread);
-      machine.pool.barrier(thread);
       attention.attend(thread);
       machine.pool.barrier(thread);
       const Share share = share_of(c.tokens, thread, machine.pool.threads());
@@ -332,10 +330,6 @@ void head(State& state, Machine& machine, const Shape& shape, int tokens) {
   const auto x = some_floats(tokens, shape.columns);
   std::vector<float> out(
       static_cast<size_t>(tokens) * static_cast<size_t>(shape.rows));
-  std::vector<int> list;
-  for (int t = 0; t < tokens; ++t) {
-    list.push_back(t);
-  }
   repeat(
       state,
       machine,
@@ -346,7 +340,7 @@ void head(State& state, Machine& machine, const Shape& shape, int tokens) {
             context,
             {norm.data(), 1e-5f},
             {&matrix, nullptr},
-            list,
+            tokens,
             x.data(),
             out.data());
       });

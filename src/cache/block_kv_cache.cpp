@@ -84,11 +84,9 @@ std::byte* BlockKvCache::extend(int64_t positions) {
 void BlockKvCache::commit() {
   offset_ += pending_;
   pending_ = 0;
-  writers_.clear();
 }
 
 bool BlockKvCache::roll_back() {
-  writers_.clear();
   if (pending_ > 0) {
     buffer_->written = offset_; // it was ours to write, so nobody sees more
     pending_ = 0;

@@ -28,7 +28,7 @@ class BlockKvCache final : public KvCache {
     return pending_;
   }
   std::vector<mx::array> pending_arrays() const override {
-    return writers_;
+    return {}; // what writes them is the state's to know
   }
   void commit() override;
   bool roll_back() override;
@@ -39,12 +39,8 @@ class BlockKvCache final : public KvCache {
 
   // Adds `positions` rows to the pending step, for the kernels to write.
   // Gives the blocks [position / 64][kv_heads]; they stay where they are until
-  // the next extend() or reserve().
+  // the next extend() or reserve(). What writes them is told to the KvState.
   std::byte* extend(int64_t positions);
-  // Whose evaluation writes these rows.
-  void set_writer(const mx::array& writer) {
-    writers_.push_back(writer);
-  }
 
  private:
   struct Buffer {
@@ -73,7 +69,6 @@ class BlockKvCache final : public KvCache {
   std::shared_ptr<Buffer> buffer_; // null: capacity 0
   int64_t offset_ = 0;
   int64_t pending_ = 0;
-  std::vector<mx::array> writers_; // of the pending rows
 };
 
 } // namespace ingle

@@ -25,6 +25,9 @@ std::vector<mx::array> KvState::pending_arrays() const {
       arrays.push_back(std::move(array));
     }
   }
+  if (writer_) {
+    arrays.push_back(*writer_);
+  }
   return arrays;
 }
 
@@ -39,10 +42,12 @@ Status KvState::commit() {
   for (const auto& layer : layers_) {
     layer->commit();
   }
+  writer_.reset();
   return Status::ok();
 }
 
 void KvState::abandon() {
+  writer_.reset();
   for (const auto& layer : layers_) {
     intact_ &= layer->roll_back();
   }

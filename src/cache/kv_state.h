@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/status.h"
@@ -50,6 +51,12 @@ class KvState {
   // what MLX throws.
   void reserve(int64_t positions);
 
+  // What writes the pending rows of caches that have no arrays for them
+  // (BlockKvCache), in all layers up to the last: later layers' writers are
+  // made from earlier ones', and the last one set is kept alone.
+  void set_writer(const mx::array& writer) {
+    writer_ = writer;
+  }
   // What the caller evaluates together with the step's output.
   std::vector<mx::array> pending_arrays() const;
   // Takes over a step whose arrays have been evaluated. Errors: kInternal
@@ -76,6 +83,7 @@ class KvState {
 
  private:
   std::vector<std::unique_ptr<KvCache>> layers_;
+  std::optional<mx::array> writer_;
   bool intact_ = true;
 };
 

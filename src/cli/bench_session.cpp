@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/stopwatch.h"
 #include "engine/load_served_model.h"
 #include "model/load_model.h"
 #include "model/run_mlx.h"
@@ -117,13 +118,13 @@ class BenchSession::Run {
     }
     const auto evaluation = scheduler_.evaluation_time();
     const auto sampling = scheduler_.sampling_time();
-    const auto begin = session_.clock_.now();
+    Stopwatch stepping(session_.clock_);
     for (int i = 0; i < steps; ++i) {
-      INGLE_RETURN_IF_ERROR(step());
+      INGLE_RETURN_IF_ERROR(stepping.time([&] { return step(); }));
       advance(1);
     }
-    const double took = seconds(session_.clock_.now() - begin);
     if (!is_warm_up) {
+      const double took = seconds(stepping.total());
       measurement_.rates.push_back(steps * test_.batch / took);
       whole_ += took;
       evaluation_ += seconds(scheduler_.evaluation_time() - evaluation);

@@ -22,6 +22,20 @@ void clear(PartialAttention& total, int n) {
   std::fill_n(total.values, n, 0.0f);
 }
 
+// Memory for their values.
+void give_values(
+    std::vector<PartialAttention>& parts,
+    PageBuffer& values,
+    KvBlockShape shape) {
+  const auto dim = static_cast<size_t>(shape.padded_dim());
+  values.reserve(sizeof(float) * parts.size() * dim);
+  auto at = reinterpret_cast<float*>(values.data());
+  for (PartialAttention& part : parts) {
+    part.values = at;
+    at += dim;
+  }
+}
+
 } // namespace
 
 Attention::Attention(
@@ -29,40 +43,50 @@ Attention::Attention(
     const AttentionView& view,
     std::span<const AttentionRow> rows)
     : context_(context),
+      scratch_(context.attention),
       view_(view),
       rows_(rows),
       shape_{view.head_dim},
       width_((view.heads + 2 * view.kv_heads) * view.head_dim) {
+  scratch_.tokens.clear();
+  scratch_.items.clear();
+  scratch_.partials.clear();
   for (size_t row = 0; row < rows.size(); ++row) {
     plan_row(static_cast<int>(row));
   }
-  const int dim = shape_.padded_dim();
   context_.projected.reserve(sizeof(float) * product(tokens(), width_));
   context_.attended.reserve(
       sizeof(float) * product(tokens(), view.heads * view.head_dim));
-  context_.queries.reserve(
-      sizeof(int16_t) * product(tokens() * view.heads, dim));
-  query_scales_.resize(product(tokens(), view.heads));
-
-  context_.partials.reserve(
-      sizeof(float) * partials_.size() * static_cast<size_t>(dim));
-  const auto values = reinterpret_cast<float*>(context_.partials.data());
-  for (size_t i = 0; i < partials_.size(); ++i) {
-    partials_[i].values = values + i * static_cast<size_t>(dim);
-  }
   const auto threads = static_cast<size_t>(context_.pool.threads());
-  const size_t each = product(kManyTokens, heads_per_kv()) + kMaxQueryRows;
-  context_.running.reserve(
-      sizeof(float) * threads * each * static_cast<size_t>(dim));
-  auto at = reinterpret_cast<float*>(context_.running.data());
-  running_.resize(threads);
-  for (auto& own : running_) {
-    own.resize(each);
-    for (PartialAttention& one : own) {
-      one.values = at;
-      at += dim;
-    }
-  }
+  scratch_.queries.reserve(
+      sizeof(int16_t) * threads * item_rows() *
+      static_cast<size_t>(shape_.padded_dim()));
+  scratch_.query_scales.resize(threads * item_rows());
+  scratch_.running.resize(threads * (item_rows() + kMaxQueryRows));
+  give_values(scratch_.partials, scratch_.partial_values, shape_);
+  give_values(scratch_.running, scratch_.running_values, shape_);
+}
+
+// At most.
+size_t Attention::item_rows() const {
+  return product(kManyTokens, heads_per_kv());
+}
+
+PartialAttention* Attention::running_of(int thread) {
+  return scratch_.running.data() +
+      static_cast<size_t>(thread) * (item_rows() + kMaxQueryRows);
+}
+
+int32_t* Attention::query_of(int thread, int row) const {
+  const size_t index =
+      static_cast<size_t>(thread) * item_rows() + static_cast<size_t>(row);
+  return reinterpret_cast<int32_t*>(scratch_.queries.data()) +
+      index * static_cast<size_t>(shape_.padded_dim() / 2);
+}
+
+float& Attention::query_scale(int thread, int row) const {
+  return scratch_.query_scales
+      [static_cast<size_t>(thread) * item_rows() + static_cast<size_t>(row)];
 }
 
 int64_t Attention::first_span_of(int64_t position) const {
@@ -75,7 +99,7 @@ void Attention::plan_row(int row) {
   const AttentionRow& r = rows_[static_cast<size_t>(row)];
   const int first_token = tokens();
   for (int t = 0; t < r.tokens; ++t) {
-    list_.push_back({.row = row, .position = r.position + t});
+    scratch_.tokens.push_back({.row = row, .position = r.position + t});
   }
   if (r.tokens <= kFewTokens) {
     plan_few(row, first_token);
@@ -89,14 +113,15 @@ void Attention::plan_few(int row, int first_token) {
   const int64_t first = first_span_of(token(first_token).position);
   const int64_t last = token(first_token + count - 1).position / kSpanPositions;
   for (int t = first_token; t < first_token + count; ++t) {
-    Token& each = list_[static_cast<size_t>(t)];
-    each.first_partial = static_cast<int>(partials_.size());
+    Token& each = scratch_.tokens[static_cast<size_t>(t)];
+    each.first_partial = static_cast<int>(scratch_.partials.size());
     each.spans = static_cast<int>(last - first + 1);
-    partials_.resize(partials_.size() + product(each.spans, view_.heads));
+    scratch_.partials.resize(
+        scratch_.partials.size() + product(each.spans, view_.heads));
   }
   for (int h = 0; h < view_.kv_heads; ++h) {
     for (int64_t s = first; s <= last; ++s) {
-      items_.push_back(
+      scratch_.items.push_back(
           {row, h, first_token, count, s, s, static_cast<int>(s - first)});
     }
   }
@@ -104,7 +129,7 @@ void Attention::plan_few(int row, int first_token) {
 
 void Attention::plan_many(int row, int first_token) {
   const int count = rows_[static_cast<size_t>(row)].tokens;
-  is_uneven_ = true;
+  has_many_ = true;
   // The last ones, which see most, first: what is left at the end is short.
   const int blocks = (count + kManyTokens - 1) / kManyTokens;
   for (int b = blocks - 1; b >= 0; --b) {
@@ -113,7 +138,7 @@ void Attention::plan_many(int row, int first_token) {
     const int64_t first = first_span_of(token(begin).position);
     const int64_t last = token(begin + size - 1).position / kSpanPositions;
     for (int h = 0; h < view_.kv_heads; ++h) {
-      items_.push_back({row, h, begin, size, first, last});
+      scratch_.items.push_back({row, h, begin, size, first, last});
     }
   }
 }
@@ -121,11 +146,6 @@ void Attention::plan_many(int row, int first_token) {
 float* Attention::projected_of(int token) const {
   return reinterpret_cast<float*>(context_.projected.data()) +
       product(token, width_);
-}
-
-int32_t* Attention::query_of(int index) const {
-  return reinterpret_cast<int32_t*>(context_.queries.data()) +
-      product(index, shape_.padded_dim() / 2);
 }
 
 void Attention::project(int thread, const ProductInputs& normed) {
@@ -152,15 +172,8 @@ void Attention::rotate(float* head, int token) const {
       view_.traditional_rope);
 }
 
-void Attention::rotate_query(int token, int head) {
-  float* q = projected_of(token) + ptrdiff_t{head} * view_.head_dim;
-  rotate(q, token);
-  const int index = token * view_.heads + head;
-  query_scales_[static_cast<size_t>(index)] = view_.scale * kLog2E *
-      context_.set.pack_query(q, shape_, query_of(index));
-}
-
-void Attention::put_kv(int i, int kv_head) {
+// The token's key and value to where they are kept.
+void Attention::put(int i, int kv_head) {
   float* k =
       projected_of(i) + ptrdiff_t{view_.heads + kv_head} * view_.head_dim;
   const float* v = k + ptrdiff_t{view_.kv_heads} * view_.head_dim;
@@ -174,33 +187,54 @@ void Attention::put_kv(int i, int kv_head) {
       k, v, shape_, static_cast<int>(position % kBlockPositions), block);
 }
 
-void Attention::rotate_and_put(int thread) {
-  const int each = view_.heads + view_.kv_heads;
+void Attention::put_all(int thread) {
   const Share share =
-      share_of(tokens() * each, thread, context_.pool.threads());
+      share_of(tokens() * view_.kv_heads, thread, context_.pool.threads());
   for (int i = share.begin; i < share.end; ++i) {
-    const int head = i % each;
-    if (head < view_.heads) {
-      rotate_query(i / each, head);
-    } else {
-      put_kv(i / each, head - view_.heads);
+    put(i / view_.kv_heads, i % view_.kv_heads);
+  }
+}
+
+// Of the item's tokens, those in its span, which no other item looks at.
+void Attention::put_own(const Item& item) {
+  for (int t = item.first_token; t < item.first_token + item.tokens; ++t) {
+    if (token(t).position / kSpanPositions == item.first_span) {
+      put(t, item.kv_head);
     }
   }
 }
 
+// By themselves: two threads may have items with the same ones.
+void Attention::pack_queries(int thread, const Item& item) {
+  float* head = running_of(thread)->values;
+  for (int row = 0; row < item.tokens * heads_per_kv(); ++row) {
+    const int index = query_index(item, row);
+    const int t = index / view_.heads;
+    std::copy_n(
+        projected_of(t) + ptrdiff_t{index % view_.heads} * view_.head_dim,
+        view_.head_dim,
+        head);
+    rotate(head, t);
+    query_scale(thread, row) = view_.scale * kLog2E *
+        context_.set.pack_query(head, shape_, query_of(thread, row));
+  }
+}
+
 void Attention::attend(int thread) {
-  if (is_uneven_) {
+  if (has_many_) {
+    put_all(thread);
+    context_.pool.barrier(thread);
     size_t i = 0;
     while ((i = next_item_.fetch_add(1, std::memory_order_relaxed)) <
-           items_.size()) {
-      attend_item(thread, items_[i]);
+           scratch_.items.size()) {
+      attend_item(thread, scratch_.items[i]);
     }
     return;
   }
   const Share share = share_of(
-      static_cast<int>(items_.size()), thread, context_.pool.threads());
+      static_cast<int>(scratch_.items.size()), thread, context_.pool.threads());
   for (int i = share.begin; i < share.end; ++i) {
-    attend_item(thread, items_[static_cast<size_t>(i)]);
+    attend_item(thread, scratch_.items[static_cast<size_t>(i)]);
   }
 }
 
@@ -223,6 +257,7 @@ Share Attention::seen_of(int64_t position, int64_t span) const {
 // Rows [first, first + count) of the item against one span. False: none of
 // them sees any of it, and there are no results.
 bool Attention::attend_rows(
+    int thread,
     const Item& item,
     int64_t span,
     int first,
@@ -235,8 +270,8 @@ bool Attention::attend_rows(
   bool is_seen = false;
   for (int r = 0; r < count; ++r) {
     const int index = query_index(item, first + r);
-    queries[r] = query_of(index);
-    scales[r] = query_scales_[static_cast<size_t>(index)];
+    queries[r] = query_of(thread, first + r);
+    scales[r] = query_scale(thread, first + r);
     const Share seen = seen_of(token(index / view_.heads).position, span);
     begins[r] = seen.begin;
     ends[r] = seen.end;
@@ -266,18 +301,18 @@ bool Attention::attend_rows(
 PartialAttention* Attention::partials_of(int query) {
   const Token& t = token(query / view_.heads);
   return t.first_partial < 0 ? nullptr
-                             : partials_.data() + t.first_partial +
+                             : scratch_.partials.data() + t.first_partial +
           ptrdiff_t{query % view_.heads} * t.spans;
 }
 
 // Merges what the item's rows find in a span into their results.
 void Attention::attend_span(const Item& item, int64_t span, int thread) {
   const int rows = item.tokens * heads_per_kv();
-  PartialAttention* totals = running_[static_cast<size_t>(thread)].data();
+  PartialAttention* totals = running_of(thread);
   PartialAttention* found = totals + rows;
   for (int first = 0; first < rows; first += context_.set.query_rows) {
     const int count = std::min(context_.set.query_rows, rows - first);
-    if (attend_rows(item, span, first, count, found)) {
+    if (attend_rows(thread, item, span, first, count, found)) {
       for (int r = 0; r < count; ++r) {
         context_.set.merge(totals[first + r], found[r], shape_.padded_dim());
       }
@@ -287,7 +322,11 @@ void Attention::attend_span(const Item& item, int64_t span, int thread) {
 
 void Attention::attend_item(int thread, const Item& item) {
   const int rows = item.tokens * heads_per_kv();
-  PartialAttention* totals = running_[static_cast<size_t>(thread)].data();
+  if (!has_many_) {
+    put_own(item);
+  }
+  pack_queries(thread, item);
+  PartialAttention* totals = running_of(thread);
   for (int r = 0; r < rows; ++r) {
     clear(totals[r], shape_.padded_dim());
   }
@@ -316,7 +355,7 @@ const float* Attention::attended(int thread, int t, float* scratch) {
   if (token(t).first_partial < 0) {
     return attended_of(t * view_.heads);
   }
-  PartialAttention& total = running_[static_cast<size_t>(thread)].front();
+  PartialAttention& total = *running_of(thread);
   for (int head = 0; head < view_.heads; ++head) {
     const PartialAttention* partials = partials_of(t * view_.heads + head);
     clear(total, shape_.padded_dim());

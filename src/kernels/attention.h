@@ -1,13 +1,12 @@
 // The middle of a layer: queries, keys and values to what each token attends
 // to. Part of layer.h.
 //
-// Threads: constructed outside of a region, used in one by every thread; a
-//          barrier is due between its steps.
+// Threads: constructed outside of a region, used in one by every thread, with a
+//          barrier between project() and attend(), and after it.
 #pragma once
 
 #include <atomic>
 #include <span>
-#include <vector>
 
 #include "kernels/layer.h"
 #include "kernels/products.h"
@@ -23,7 +22,7 @@ class Attention {
       std::span<const AttentionRow> rows);
 
   int tokens() const {
-    return static_cast<int>(list_.size());
+    return static_cast<int>(scratch_.tokens.size());
   }
   // What token t attends to, [heads * head_dim]: made in `scratch`, or where
   // attend() has left it. Of a few tokens, each span of positions is attended
@@ -32,45 +31,36 @@ class Attention {
 
   // Queries, keys and values of all tokens.
   void project(int thread, const ProductInputs& normed);
-  // Turns queries and keys to their positions; stores keys and values.
-  void rotate_and_put(int thread);
+  // Turns queries and keys to their positions, stores keys and values, and
+  // attends.
   void attend(int thread);
 
  private:
-  // What one thread does at a time: the queries of one KV head for some tokens
-  // of a row, over some spans of its positions.
-  struct Item {
-    int row = 0;
-    int kv_head = 0;
-    int first_token = 0; // among all
-    int tokens = 0;
-    int64_t first_span = 0;
-    int64_t last_span = 0;
-    int piece = 0; // of one span: which one of its row's
-  };
-  struct Token {
-    int row = 0;
-    int64_t position = 0;
-    // Where its heads have a result for each of so many spans; -1: nowhere.
-    int first_partial = -1;
-    int spans = 0;
-  };
+  using Item = AttentionScratch::Item;
+  using Token = AttentionScratch::Token;
 
   void plan_row(int row);
   void plan_few(int row, int first_token);
   void plan_many(int row, int first_token);
   void rotate(float* head, int token) const;
-  void rotate_query(int token, int head);
-  void put_kv(int token, int kv_head);
+  void put_all(int thread);
+  void put(int token, int kv_head);
+  void put_own(const Item& item);
+  void pack_queries(int thread, const Item& item);
   void attend_item(int thread, const Item& item);
   void attend_span(const Item& item, int64_t span, int thread);
   bool attend_rows(
+      int thread,
       const Item& item,
       int64_t span,
       int first,
       int count,
       PartialAttention* results);
   float* attended_of(int query) const;
+  size_t item_rows() const;
+  PartialAttention* running_of(int thread);
+  int32_t* query_of(int thread, int row) const;
+  float& query_scale(int thread, int row) const;
 
   int64_t first_span_of(int64_t position) const;
   Share seen_of(int64_t position, int64_t span) const;
@@ -78,26 +68,22 @@ class Attention {
     return view_.heads / view_.kv_heads;
   }
   const Token& token(int i) const {
-    return list_[static_cast<size_t>(i)];
+    return scratch_.tokens[static_cast<size_t>(i)];
   }
   int query_index(const Item& item, int row) const;
   float* projected_of(int token) const;
-  int32_t* query_of(int index) const;
   PartialAttention* partials_of(int query);
 
   KernelContext& context_;
+  AttentionScratch& scratch_;
   const AttentionView& view_;
   std::span<const AttentionRow> rows_;
   KvBlockShape shape_;
   int width_; // of queries, keys and values together
-  std::vector<Token> list_;
-  std::vector<Item> items_;
-  bool is_uneven_ = false; // items take different times
+  // A row of many tokens: items take different times, and read what others
+  // have put.
+  bool has_many_ = false;
   std::atomic<size_t> next_item_{0};
-  std::vector<float> query_scales_; // [T, heads]
-  std::vector<PartialAttention> partials_;
-  // Of each thread: the results of an item so far, then those of one span.
-  std::vector<std::vector<PartialAttention>> running_;
 };
 
 } // namespace ingle

@@ -27,6 +27,114 @@ auto normed_row_of(
   };
 }
 
+int token_count(std::span<const AttentionRow> rows) {
+  int count = 0;
+  for (const AttentionRow& row : rows) {
+    count += row.tokens;
+  }
+  return count;
+}
+
+// What every thread does in attend_and_add().
+class AttentionPart {
+ public:
+  AttentionPart(
+      KernelContext& context,
+      const AttentionView& view,
+      std::span<const AttentionRow> rows,
+      const float* x,
+      float* out)
+      : context_(context),
+        view_(view),
+        x_(x),
+        out_(out),
+        attention_(context, view, rows),
+        normed_(context, attention_.tokens(), {view.q, view.k, view.v}),
+        attended_(context, attention_.tokens(), {view.o}) {}
+
+  void operator()(int thread) {
+    const int hidden = view_.q.matrix->columns;
+    normed_.pack(thread, normed_row_of(context_, view_.norm, x_, hidden));
+    attention_.project(thread, normed_);
+    context_.pool.barrier(thread);
+    attention_.attend(thread);
+    context_.pool.barrier(thread);
+    attended_.pack(thread, [&](int t, float* scratch) {
+      return attention_.attended(thread, t, scratch);
+    });
+    attended_.multiply(
+        thread,
+        {.matrix = view_.o.matrix,
+         .bias = view_.o.bias,
+         .addend = x_,
+         .out = out_,
+         .stride = view_.o.matrix->rows});
+  }
+
+ private:
+  KernelContext& context_;
+  const AttentionView& view_;
+  const float* x_;
+  float* out_;
+  Attention attention_;
+  ProductInputs normed_;
+  ProductInputs attended_;
+};
+
+// What every thread does in mlp_and_add().
+class MlpPart {
+ public:
+  MlpPart(
+      KernelContext& context,
+      const MlpView& view,
+      int tokens,
+      const float* x,
+      float* out)
+      : context_(context),
+        view_(view),
+        x_(x),
+        out_(out),
+        normed_(context, tokens, {view.gate, view.up}),
+        activated_(context, tokens, {view.down}) {
+    context.projected.reserve(
+        sizeof(float) * static_cast<size_t>(tokens) *
+        static_cast<size_t>(view.gate.matrix->rows));
+  }
+
+  void operator()(int thread) {
+    const int hidden = view_.gate.matrix->columns;
+    const int inner = view_.gate.matrix->rows;
+    const auto activated = reinterpret_cast<float*>(context_.projected.data());
+    normed_.pack(thread, normed_row_of(context_, view_.norm, x_, hidden));
+    normed_.multiply(
+        thread,
+        {.matrix = view_.gate.matrix,
+         .bias = view_.gate.bias,
+         .up = view_.up.matrix,
+         .up_bias = view_.up.bias,
+         .activation = view_.activation,
+         .out = activated,
+         .stride = inner});
+    context_.pool.barrier(thread);
+    activated_.pack(thread, row_of(activated, inner));
+    activated_.multiply(
+        thread,
+        {.matrix = view_.down.matrix,
+         .bias = view_.down.bias,
+         .addend = x_,
+         .out = out_,
+         .stride = hidden});
+  }
+
+ private:
+  KernelContext& context_;
+  const MlpView& view_;
+  const float* x_;
+  float* out_;
+  ProductInputs normed_;
+  ProductInputs activated_;
+};
+
 } // namespace
 
 void embed(
@@ -52,30 +160,8 @@ void attend_and_add(
     std::span<const AttentionRow> rows,
     const float* x,
     float* out) {
-  Attention attention(context, view, rows);
-  const int tokens = attention.tokens();
-  const int hidden = view.q.matrix->columns;
-  ProductInputs normed(context, tokens, {view.q, view.k, view.v});
-  ProductInputs attended(context, tokens, {view.o});
-  context.pool.run([&](int thread) {
-    normed.pack(thread, normed_row_of(context, view.norm, x, hidden));
-    attention.project(thread, normed);
-    context.pool.barrier(thread);
-    attention.rotate_and_put(thread);
-    context.pool.barrier(thread);
-    attention.attend(thread);
-    context.pool.barrier(thread);
-    attended.pack(thread, [&](int t, float* scratch) {
-      return attention.attended(thread, t, scratch);
-    });
-    attended.multiply(
-        thread,
-        {.matrix = view.o.matrix,
-         .bias = view.o.bias,
-         .addend = x,
-         .out = out,
-         .stride = view.o.matrix->rows});
-  });
+  AttentionPart part(context, view, rows, x, out);
+  context.pool.run(part);
 }
 
 void mlp_and_add(
@@ -84,33 +170,28 @@ void mlp_and_add(
     int tokens,
     const float* x,
     float* out) {
-  const int hidden = view.gate.matrix->columns;
-  const int inner = view.gate.matrix->rows;
-  context.projected.reserve(
-      sizeof(float) * static_cast<size_t>(tokens) * static_cast<size_t>(inner));
-  const auto activated = reinterpret_cast<float*>(context.projected.data());
-  ProductInputs normed(context, tokens, {view.gate, view.up});
-  ProductInputs inputs(context, tokens, {view.down});
+  MlpPart part(context, view, tokens, x, out);
+  context.pool.run(part);
+}
+
+void decoder_layer(
+    KernelContext& context,
+    const AttentionView& attention,
+    const MlpView& mlp,
+    std::span<const AttentionRow> rows,
+    const float* x,
+    float* out) {
+  const int tokens = token_count(rows);
+  context.middle.reserve(
+      sizeof(float) * static_cast<size_t>(tokens) *
+      static_cast<size_t>(mlp.down.matrix->rows));
+  const auto middle = reinterpret_cast<float*>(context.middle.data());
+  AttentionPart first(context, attention, rows, x, middle);
+  MlpPart second(context, mlp, tokens, middle, out);
   context.pool.run([&](int thread) {
-    normed.pack(thread, normed_row_of(context, view.norm, x, hidden));
-    normed.multiply(
-        thread,
-        {.matrix = view.gate.matrix,
-         .bias = view.gate.bias,
-         .up = view.up.matrix,
-         .up_bias = view.up.bias,
-         .activation = view.activation,
-         .out = activated,
-         .stride = inner});
+    first(thread);
     context.pool.barrier(thread);
-    inputs.pack(thread, row_of(activated, inner));
-    inputs.multiply(
-        thread,
-        {.matrix = view.down.matrix,
-         .bias = view.down.bias,
-         .addend = x,
-         .out = out,
-         .stride = hidden});
+    second(thread);
   });
 }
 
@@ -118,17 +199,13 @@ void norm_and_head(
     KernelContext& context,
     const NormView& norm,
     const LinearView& head,
-    std::span<const int> tokens,
+    int tokens,
     const float* x,
     float* out) {
   const int hidden = head.matrix->columns;
-  ProductInputs normed(
-      context, Inputs::kTwoPlanes, static_cast<int>(tokens.size()), {head});
+  ProductInputs normed(context, Inputs::kTwoPlanes, tokens, {head});
   context.pool.run([&](int thread) {
-    const auto row = normed_row_of(context, norm, x, hidden);
-    normed.pack(thread, [&](int i, float* scratch) {
-      return row(tokens[static_cast<size_t>(i)], scratch);
-    });
+    normed.pack(thread, normed_row_of(context, norm, x, hidden));
     normed.multiply(
         thread,
         {.matrix = head.matrix,

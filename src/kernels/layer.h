@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/attention_scratch.h"
 #include "kernels/kernel_set.h"
 #include "kernels/thread_pool.h"
 
@@ -41,9 +42,8 @@ struct KernelContext {
   std::vector<PageBuffer> own{}; // of each thread: its tiles and rows
   PageBuffer projected{}; // [T, queries, keys and values], or [T, M]
   PageBuffer attended{}; // [T, heads * head_dim]
-  PageBuffer queries{}; // packed
-  PageBuffer partials{}; // of attention, span by span
-  PageBuffer running{}; // of attention, of each thread
+  PageBuffer middle{}; // [T, D], between attention and MLP
+  AttentionScratch attention{};
 };
 
 // Rows of the table, in f32: [T, D].
@@ -57,7 +57,8 @@ void embed(
 struct AttentionRow {
   int tokens = 0;
   int64_t position = 0; // of the first of them
-  // The layer's blocks [position / 64][kv_heads], with room for the tokens.
+  // The layer's blocks [position / 64][kv_heads], with room for the tokens; no
+  // other row of the step has the same.
   std::byte* blocks = nullptr;
 };
 
@@ -103,14 +104,22 @@ void mlp_and_add(
     const float* x,
     float* out);
 
-// head(norm(x)) of the given tokens of x: [tokens, V]. With two planes, also
-// where the layers have one: no later layer evens out what a rounded input does
-// to a logit.
+// Both, one after the other. Their views and rows see the same tokens.
+void decoder_layer(
+    KernelContext& context,
+    const AttentionView& attention,
+    const MlpView& mlp,
+    std::span<const AttentionRow> rows,
+    const float* x,
+    float* out);
+
+// head(norm(x)): [T, V]. With two planes, also where the layers have one: no
+// later layer evens out what a rounded input does to a logit.
 void norm_and_head(
     KernelContext& context,
     const NormView& norm,
     const LinearView& head,
-    std::span<const int> tokens,
+    int tokens,
     const float* x,
     float* out);
 

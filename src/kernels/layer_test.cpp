@@ -367,6 +367,39 @@ TEST_P(LayerTest, RowsGetTheSameBitsWhateverIsBesideThem) {
   }
 }
 
+TEST_P(LayerTest, LayerIsItsAttentionAndThenItsMlp) {
+  ThreadPool pool(2);
+  auto context = this->context(pool);
+  for (const LayerConfig& config : layer_configs()) {
+    const Layer layer(config);
+    for (const int tokens : {1, 40}) {
+      const auto floats = static_cast<size_t>(tokens * kHidden);
+      const std::vector<float> cosines(floats, 0.6f);
+      const std::vector<float> sines(floats, 0.8f);
+      const AttentionView attention = layer.attention(cosines, sines);
+      Sequence one(layer, tokens, 1);
+      std::vector<float> middle(floats);
+      std::vector<float> expected(floats);
+      const AttentionRow row{tokens, 0, one.blocks.data()};
+      attend_and_add(
+          context, attention, {&row, 1}, one.x.data(), middle.data());
+      mlp_and_add(context, layer.mlp(), tokens, middle.data(), expected.data());
+
+      Sequence other(layer, tokens, 1);
+      std::vector<float> out(floats);
+      const AttentionRow same{tokens, 0, other.blocks.data()};
+      decoder_layer(
+          context,
+          attention,
+          layer.mlp(),
+          {&same, 1},
+          other.x.data(),
+          out.data());
+      ASSERT_EQ(out, expected);
+    }
+  }
+}
+
 TEST_P(LayerTest, MlpIsNearTheExactAndTheSameForAnyTokens) {
   ThreadPool pool(2);
   auto context = this->context(pool);
@@ -400,15 +433,15 @@ TEST_P(LayerTest, MlpIsNearTheExactAndTheSameForAnyTokens) {
   }
 }
 
-TEST_P(LayerTest, HeadIsOfTheTokensAskedFor) {
+TEST_P(LayerTest, HeadIsThatOfTheNormedTokens) {
   ThreadPool pool(2);
   auto context = this->context(pool);
   Layer layer({});
   const RandomMatrix head = random_matrix(
       layer.random, layer.arena, kVocab, kHidden, 8, 32, FloatType::kF16);
-  const Sequence sequence(layer, 9, 1);
-  const std::vector<int> tokens = {2, 8};
-  std::vector<float> out(2 * kVocab);
+  const int tokens = 9;
+  const Sequence sequence(layer, tokens, 1);
+  std::vector<float> out(tokens * kVocab);
   norm_and_head(
       context,
       {layer.norm.data(), 1e-5f},
@@ -417,7 +450,7 @@ TEST_P(LayerTest, HeadIsOfTheTokensAskedFor) {
       sequence.x.data(),
       out.data());
   std::vector<double> expected;
-  for (const int t : tokens) {
+  for (int t = 0; t < tokens; ++t) {
     const auto y =
         times(normed(layer, sequence.x.data() + t * kHidden), head, nullptr);
     expected.insert(expected.end(), y.begin(), y.end());
@@ -431,7 +464,6 @@ TEST_P(LayerTest, HeadIsTheSameWhereLayersHaveOnePlane) {
   const RandomMatrix head = random_matrix(
       layer.random, layer.arena, kVocab, kHidden, 8, 32, FloatType::kF16);
   const Sequence sequence(layer, 1, 1);
-  const std::vector<int> tokens = {0};
   std::vector<std::vector<float>> logits;
   for (const Inputs planes : {Inputs::kTwoPlanes, Inputs::kOnePlane}) {
     KernelContext context{kernel_set(GetParam()), pool, planes};
@@ -440,7 +472,7 @@ TEST_P(LayerTest, HeadIsTheSameWhereLayersHaveOnePlane) {
         context,
         {layer.norm.data(), 1e-5f},
         {&head.packed, nullptr},
-        tokens,
+        1,
         sequence.x.data(),
         logits.back().data());
   }

@@ -9,8 +9,10 @@
 namespace ingle {
 namespace {
 
-// About 50 to 100 microseconds.
+// About 50 microseconds of pauses.
 constexpr int kSpins = 2048;
+// About a millisecond in which there is no step; others may have the processor.
+constexpr int kIdleYields = 2048;
 
 void pause() {
 #if defined(__x86_64__)
@@ -44,19 +46,17 @@ ThreadPool::ThreadPool(int threads)
 ThreadPool::~ThreadPool() {
   is_over_.store(true, std::memory_order_relaxed);
   region_.value.fetch_add(1, std::memory_order_release);
-  region_.value.notify_all();
+  open_step();
   for (std::thread& worker : workers_) {
     worker.join();
   }
 }
 
 void ThreadPool::start(Call call, void* context) {
+  const Step step(*this);
   call_ = call;
   context_ = context;
-  if (threads_ > 1) {
-    region_.value.fetch_add(1, std::memory_order_release);
-    region_.value.notify_all(); // of no cost where none sleeps
-  }
+  region_.value.fetch_add(1, std::memory_order_release);
   call(context, 0);
   barrier(0);
 }
@@ -81,12 +81,15 @@ uint64_t ThreadPool::wait_for_region(uint64_t seen) {
     if (now != seen) {
       return now;
     }
-    if (i < kSpins) { // also after a step: the next one is often near
+    if (i < kSpins) {
       pause();
-    } else if (is_awake_.load(std::memory_order_relaxed)) {
+    } else if (
+        i < kSpins + kIdleYields ||
+        steps_.load(std::memory_order_relaxed) > 0) {
       std::this_thread::yield();
     } else {
-      region_.value.wait(seen, std::memory_order_acquire);
+      steps_.wait(0, std::memory_order_relaxed);
+      i = 0;
     }
   }
 }
@@ -102,8 +105,14 @@ void ThreadPool::work(int thread) {
   }
 }
 
-void ThreadPool::set_awake(bool awake) {
-  is_awake_.store(awake, std::memory_order_relaxed);
+void ThreadPool::open_step() {
+  if (steps_.fetch_add(1, std::memory_order_relaxed) == 0 && threads_ > 1) {
+    steps_.notify_all(); // of no cost where none sleeps
+  }
+}
+
+void ThreadPool::close_step() {
+  steps_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 } // namespace ingle

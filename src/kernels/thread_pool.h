@@ -1,9 +1,10 @@
 // Threads that work on one thing together.
 //
-// Workers spin while a Step is open, so that a region starts in well under a
-// microsecond, and sleep soon after it is closed. A spin that finds nothing to
-// do for long gives its processor to others: more threads than cores are slow,
-// not stuck.
+// Workers wake up when a Step is opened and spin while it is, so that a region
+// starts in well under a microsecond. They sleep about a millisecond after it
+// is closed: the next one is often nearer than that, and to wake up takes tens
+// of microseconds. A spin that finds nothing to do for long gives its processor
+// to others: more threads than cores are slow, not stuck.
 #pragma once
 
 #include <atomic>
@@ -28,14 +29,14 @@ class ThreadPool {
     return threads_;
   }
 
-  // While one is there, workers don't sleep.
+  // While one is there, workers don't sleep. They may be nested.
   class Step {
    public:
     explicit Step(ThreadPool& pool) : pool_(pool) {
-      pool_.set_awake(true);
+      pool_.open_step();
     }
     ~Step() {
-      pool_.set_awake(false);
+      pool_.close_step();
     }
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
@@ -45,7 +46,8 @@ class ThreadPool {
   };
 
   // Calls region(thread) on every thread, 0 to threads() - 1, and returns when
-  // all have. A region must not throw and must not run another.
+  // all have. A region must not throw and must not run another. One outside of
+  // a step is a step.
   template <class Region>
   void run(Region&& region) {
     using Type = std::remove_reference_t<Region>;
@@ -70,13 +72,14 @@ class ThreadPool {
   void start(Call call, void* context);
   void work(int thread);
   uint64_t wait_for_region(uint64_t seen);
-  void set_awake(bool awake);
+  void open_step();
+  void close_step();
 
   int threads_;
   Call call_ = nullptr;
   void* context_ = nullptr;
   Flag region_; // counts regions; what starts one
-  std::atomic<bool> is_awake_{false};
+  std::atomic<int> steps_{0}; // that are open
   std::atomic<bool> is_over_{false};
   std::unique_ptr<Flag[]> arrived_; // at how many barriers each thread was
   std::vector<std::thread> workers_;

@@ -50,6 +50,21 @@ TEST(ThreadPool, RegionsStartAfterThreadsHaveGoneToSleep) {
   EXPECT_EQ(runs, 15);
 }
 
+TEST(ThreadPool, StepsMayBeNestedAndLeftForLong) {
+  ThreadPool pool(2);
+  std::atomic<int> runs{0};
+  for (int i = 0; i < 5; ++i) {
+    const ThreadPool::Step outer(pool);
+    {
+      const ThreadPool::Step inner(pool);
+      pool.run([&](int) { ++runs; });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    pool.run([&](int) { ++runs; });
+  }
+  EXPECT_EQ(runs, 20);
+}
+
 TEST(ThreadPool, SharesCoverAllOnceAndInOrder) {
   for (const int count : {0, 1, 5, 16, 1000}) {
     for (const int threads : {1, 2, 3, 7}) {

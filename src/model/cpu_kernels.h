@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/stopwatch.h"
 #include "kernels/arena.h"
 #include "kernels/layer.h"
 #include "kernels/thread_pool.h"
@@ -29,6 +30,19 @@ class CpuKernels {
   KernelContext& context() {
     return context_;
   }
+  // Gets the time of what is evaluated from now on; null: nobody does.
+  void set_stopwatch(Stopwatch* stopwatch) {
+    stopwatch_ = stopwatch;
+  }
+  // fn(), which computes.
+  template <class Fn>
+  void evaluate(Fn&& fn) {
+    if (stopwatch_ != nullptr) {
+      stopwatch_->time(fn);
+    } else {
+      fn();
+    }
+  }
   OutputBuffers& outputs() {
     return *outputs_;
   }
@@ -41,6 +55,7 @@ class CpuKernels {
   ThreadPool pool_;
   KernelContext context_;
   Arena arena_;
+  Stopwatch* stopwatch_ = nullptr;
   std::shared_ptr<OutputBuffers> outputs_ = std::make_shared<OutputBuffers>();
 };
 

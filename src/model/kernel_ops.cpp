@@ -1,9 +1,9 @@
 #include "model/kernel_ops.h"
 
 #include <algorithm>
-#include <functional>
 #include <stdexcept>
 
+#include <mlx/backend/cpu/encoder.h>
 #include <mlx/primitives.h>
 
 #include "cache/block_kv_cache.h"
@@ -11,21 +11,23 @@
 namespace ingle {
 namespace {
 
-// x may be null: there is no input.
-using Compute = std::function<void(const float* x, float* out)>;
-
+// Compute: void(const float* x, float* out).
+template <class Compute>
 class KernelPrimitive final : public mx::UnaryPrimitive {
  public:
   KernelPrimitive(mx::Stream stream, CpuKernels& kernels, Compute compute)
       : mx::UnaryPrimitive(stream),
         kernels_(kernels),
-        compute_(std::move(compute)) {}
+        compute_(std::make_shared<Compute>(std::move(compute))) {}
 
+  // MLX's ops only queue their work here, on a thread of their stream: so does
+  // this one, and holds what it needs beyond the primitive's own life.
   void eval_cpu(const std::vector<mx::array>& inputs, mx::array& out) override {
     out.set_data(kernels_.outputs().take(out.nbytes()));
-    compute_(
-        inputs.empty() ? nullptr : inputs.front().data<float>(),
-        out.data<float>());
+    mx::cpu::get_command_encoder(stream()).dispatch(
+        [compute = compute_,
+         x = inputs.front().data<float>(),
+         data = out.data<float>()] { (*compute)(x, data); });
   }
   void eval_gpu(const std::vector<mx::array>&, mx::array&) override {
     throw std::runtime_error("[ingle kernel] runs on a CPU only");
@@ -36,22 +38,41 @@ class KernelPrimitive final : public mx::UnaryPrimitive {
 
  private:
   CpuKernels& kernels_;
-  Compute compute_;
+  std::shared_ptr<Compute> compute_;
 };
 
-// An array [rows, columns] in f32.
-mx::array computed(
+// An array [rows, columns] in f32, computed at once.
+template <class Compute>
+mx::array
+computed(CpuKernels& kernels, int rows, int columns, Compute&& compute) {
+  const size_t count = static_cast<size_t>(rows) * static_cast<size_t>(columns);
+  mx::array out(
+      kernels.outputs().take(count * sizeof(float)),
+      mx::Shape{rows, columns},
+      mx::float32);
+  kernels.evaluate([&] { compute(out.data<float>()); });
+  return out;
+}
+
+// The same from x: at once where x is there, else when it is evaluated.
+template <class Compute>
+mx::array computed_from(
+    const mx::array& x,
     CpuKernels& kernels,
-    std::vector<mx::array> inputs,
     int rows,
     int columns,
     Compute compute) {
+  if (x.is_available()) {
+    return computed(kernels, rows, columns, [&](float* out) {
+      compute(x.data<float>(), out);
+    });
+  }
   return mx::array(
       {rows, columns},
       mx::float32,
-      std::make_shared<KernelPrimitive>(
+      std::make_shared<KernelPrimitive<Compute>>(
           mx::default_stream(mx::Device::cpu), kernels, std::move(compute)),
-      std::move(inputs));
+      {x});
 }
 
 LinearView view_of(const Linear& linear) {
@@ -62,6 +83,36 @@ LinearView view_of(const Linear& linear) {
 
 NormView view_of(const mx::array& norm, float eps) {
   return {norm.data<float>(), eps};
+}
+
+AttentionView view_of(
+    const AttentionWeights& weights,
+    const AttentionShape& shape,
+    const Rope& rope,
+    const RopeAngles& angles,
+    float eps) {
+  return {
+      .norm = view_of(weights.norm, eps),
+      .q = view_of(weights.q),
+      .k = view_of(weights.k),
+      .v = view_of(weights.v),
+      .o = view_of(weights.o),
+      .heads = shape.heads,
+      .kv_heads = shape.kv_heads,
+      .head_dim = shape.head_dim,
+      .scale = shape.scale,
+      .rope_dims = rope.dims(),
+      .traditional_rope = rope.is_traditional(),
+      .cosines = angles.cosines.data(),
+      .sines = angles.sines.data()};
+}
+
+MlpView view_of(const MlpWeights& weights, float eps) {
+  return {
+      .norm = view_of(weights.norm, eps),
+      .gate = view_of(weights.gate),
+      .up = view_of(weights.up),
+      .down = view_of(weights.down)};
 }
 
 BlockKvCache& cache_of(const Row& row, size_t layer) {
@@ -80,45 +131,24 @@ std::vector<AttentionRow> extend(const Step& step, size_t layer) {
   return rows;
 }
 
-} // namespace
-
-void evaluate_kernels(const std::vector<mx::array>& outputs) {
-  std::vector<mx::array> stack = outputs;
-  while (!stack.empty()) {
-    mx::array array = stack.back();
-    if (array.status() == mx::array::Status::available) {
-      stack.pop_back();
-      continue;
-    }
-    const auto waits = [](const mx::array& input) {
-      return input.status() != mx::array::Status::available;
-    };
-    const auto input =
-        std::find_if(array.inputs().begin(), array.inputs().end(), waits);
-    if (input != array.inputs().end()) {
-      stack.push_back(*input);
-      continue;
-    }
-    std::vector<mx::array> made = {array};
-    array.primitive().eval_cpu(array.inputs(), made);
-    array.set_status(mx::array::Status::available);
-    array.detach();
+void set_writer(const Step& step, const mx::array& out) {
+  for (const Row& row : step.rows()) {
+    row.kv->set_writer(out);
   }
 }
 
+} // namespace
+
 mx::array kernel_embed(
     CpuKernels& kernels,
-    std::vector<TokenId> ids,
+    std::span<const TokenId> ids,
     const Matrix& embedding) {
-  const auto count = static_cast<int>(ids.size());
   return computed(
       kernels,
-      {},
-      count,
+      static_cast<int>(ids.size()),
       embedding.packed.columns,
-      [&kernels, ids = std::move(ids), &table = embedding.packed](
-          const float*, float* out) {
-        embed(kernels.context(), table, ids, out);
+      [&](float* out) {
+        embed(kernels.context(), embedding.packed, ids, out);
       });
 }
 
@@ -130,34 +160,26 @@ mx::array kernel_attend_and_add(
     const Rope& rope,
     float eps,
     size_t layer) {
-  AttentionView view{
-      .norm = view_of(weights.norm, eps),
-      .q = view_of(weights.q),
-      .k = view_of(weights.k),
-      .v = view_of(weights.v),
-      .o = view_of(weights.o),
-      .heads = shape.heads,
-      .kv_heads = shape.kv_heads,
-      .head_dim = shape.head_dim,
-      .scale = shape.scale,
-      .rope_dims = rope.dims(),
-      .traditional_rope = rope.is_traditional()};
-  mx::array out = computed(
+  mx::array out = computed_from(
+      x,
       *step.kernels(),
-      {x},
       x.shape(0),
       x.shape(1),
       [&kernels = *step.kernels(),
-       view,
+       &weights,
+       &shape,
+       &rope,
+       eps,
        angles = step.angles(rope),
-       rows = extend(step, layer)](const float* in, float* result) mutable {
-        view.cosines = angles->cosines.data();
-        view.sines = angles->sines.data();
-        attend_and_add(kernels.context(), view, rows, in, result);
+       rows = extend(step, layer)](const float* in, float* result) {
+        attend_and_add(
+            kernels.context(),
+            view_of(weights, shape, rope, *angles, eps),
+            rows,
+            in,
+            result);
       });
-  for (const Row& row : step.rows()) {
-    cache_of(row, layer).set_writer(out);
-  }
+  set_writer(step, out);
   return out;
 }
 
@@ -166,40 +188,88 @@ mx::array kernel_mlp_and_add(
     const mx::array& x,
     const MlpWeights& weights,
     float eps) {
-  const MlpView view{
-      .norm = view_of(weights.norm, eps),
-      .gate = view_of(weights.gate),
-      .up = view_of(weights.up),
-      .down = view_of(weights.down)};
-  return computed(
+  return computed_from(
+      x,
       kernels,
-      {x},
       x.shape(0),
       x.shape(1),
-      [&kernels, view, tokens = x.shape(0)](const float* in, float* out) {
-        mlp_and_add(kernels.context(), view, tokens, in, out);
+      [&kernels, &weights, eps, tokens = x.shape(0)](
+          const float* in, float* out) {
+        mlp_and_add(kernels.context(), view_of(weights, eps), tokens, in, out);
+      });
+}
+
+mx::array kernel_decoder_layer(
+    Step& step,
+    const mx::array& x,
+    const LayerWeights& weights,
+    const AttentionShape& shape,
+    const Rope& rope,
+    float eps,
+    size_t layer) {
+  mx::array out = computed_from(
+      x,
+      *step.kernels(),
+      x.shape(0),
+      x.shape(1),
+      [&kernels = *step.kernels(),
+       &weights,
+       &shape,
+       &rope,
+       eps,
+       angles = step.angles(rope),
+       rows = extend(step, layer)](const float* in, float* result) {
+        decoder_layer(
+            kernels.context(),
+            view_of(weights.attention, shape, rope, *angles, eps),
+            view_of(weights.mlp, eps),
+            rows,
+            in,
+            result);
+      });
+  set_writer(step, out);
+  return out;
+}
+
+mx::array kernel_take_rows(
+    CpuKernels& kernels,
+    const mx::array& x,
+    std::vector<int> rows) {
+  const auto count = static_cast<int>(rows.size());
+  const auto columns = static_cast<size_t>(x.shape(1));
+  return computed_from(
+      x,
+      kernels,
+      count,
+      x.shape(1),
+      [rows = std::move(rows), columns](const float* in, float* out) {
+        for (const int row : rows) {
+          std::copy_n(in + static_cast<size_t>(row) * columns, columns, out);
+          out += columns;
+        }
       });
 }
 
 mx::array kernel_norm_and_head(
     CpuKernels& kernels,
-    std::vector<int> tokens,
     const mx::array& x,
     const mx::array& norm,
     const Matrix& head,
     float eps) {
-  const auto count = static_cast<int>(tokens.size());
-  return computed(
+  return computed_from(
+      x,
       kernels,
-      {x},
-      count,
+      x.shape(0),
       head.packed.rows,
-      [&kernels,
-       tokens = std::move(tokens),
-       norm_view = view_of(norm, eps),
-       head_view = LinearView{&head.packed, nullptr}](
+      [&kernels, &norm, &head, eps, tokens = x.shape(0)](
           const float* in, float* out) {
-        norm_and_head(kernels.context(), norm_view, head_view, tokens, in, out);
+        norm_and_head(
+            kernels.context(),
+            view_of(norm, eps),
+            {&head.packed, nullptr},
+            tokens,
+            in,
+            out);
       });
 }
 

@@ -1,21 +1,17 @@
-// The ops of ops.h as primitives of the CPU kernels: one each.
-//
-// A primitive computes on the thread that evaluates, when it is evaluated: its
-// inputs are evaluated arrays and other such primitives' outputs. All that it
-// reads but arrays (weights, caches' buffers) outlives the evaluation.
+// The ops of ops.h on the CPU kernels. Where its input is there, an op computes
+// at once: what it touches is still in the processor's caches, and no thread of
+// MLX's has to be woken. Where it is not (an op of MLX's made it), the op is a
+// primitive, which computes when it is evaluated, on the thread of its stream;
+// all that it is given by reference, and the caches, outlive that.
 #pragma once
 
 #include "model/ops.h"
 
 namespace ingle {
 
-// What mx::eval() does, for arrays that only such primitives lead to, without
-// MLX's own threads: to wake one twice a step costs a core that computes.
-void evaluate_kernels(const std::vector<mx::array>& outputs);
-
 mx::array kernel_embed(
     CpuKernels& kernels,
-    std::vector<TokenId> ids,
+    std::span<const TokenId> ids,
     const Matrix& embedding);
 
 mx::array kernel_attend_and_add(
@@ -33,10 +29,22 @@ mx::array kernel_mlp_and_add(
     const MlpWeights& weights,
     float eps);
 
-// `tokens`: those of x whose logits are wanted.
+mx::array kernel_decoder_layer(
+    Step& step,
+    const mx::array& x,
+    const LayerWeights& weights,
+    const AttentionShape& shape,
+    const Rope& rope,
+    float eps,
+    size_t layer);
+
+mx::array kernel_take_rows(
+    CpuKernels& kernels,
+    const mx::array& x,
+    std::vector<int> rows);
+
 mx::array kernel_norm_and_head(
     CpuKernels& kernels,
-    std::vector<int> tokens,
     const mx::array& x,
     const mx::array& norm,
     const Matrix& head,

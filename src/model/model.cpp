@@ -3,7 +3,6 @@
 #include <mlx/memory.h>
 #include <mlx/transforms.h>
 
-#include "model/kernel_ops.h"
 #include "model/run_mlx.h"
 
 namespace ingle {
@@ -13,6 +12,9 @@ std::optional<mx::array> build_and_evaluate(
     const Model& model,
     std::span<const Row> rows,
     Stopwatch* evaluation) {
+  if (CpuKernels* kernels = model.kernels()) {
+    kernels->set_stopwatch(evaluation);
+  }
   std::optional<mx::array> logits = model.forward(rows);
   std::vector<mx::array> outputs;
   for (const Row& row : rows) {
@@ -23,13 +25,7 @@ std::optional<mx::array> build_and_evaluate(
   if (logits) {
     outputs.push_back(*logits);
   }
-  const auto evaluate = [&] {
-    if (model.kernels() != nullptr) {
-      evaluate_kernels(outputs);
-    } else {
-      mx::eval(std::move(outputs));
-    }
-  };
+  const auto evaluate = [&] { mx::eval(std::move(outputs)); };
   if (evaluation != nullptr) {
     evaluation->time(evaluate);
   } else {

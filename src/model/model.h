@@ -64,7 +64,7 @@ class Model {
 };
 
 // Builds, evaluates and commits one step. `evaluation`, which may be null, gets
-// the time that MLX takes to evaluate it.
+// the time that its evaluation takes.
 // Errors: what run_mlx() gives, and kInternal (layers of unequal length);
 //         every row's kv is then abandoned.
 Result<std::optional<mx::array>> run_step(

@@ -7,11 +7,14 @@
 #include <tuple>
 
 #include <gtest/gtest.h>
+#include <mlx/memory.h>
 #include <mlx/ops.h>
+#include <mlx/transforms.h>
 #include <nlohmann/json.hpp>
 
 #include "cache/plain_kv_cache.h"
 #include "kernels/isa.h"
+#include "model/kernel_ops.h"
 #include "model/load_model.h"
 #include "model/testing/tiny_llama.h"
 
@@ -321,6 +324,38 @@ TEST(KernelModel, StateIsAsBeforeAFailedStep) {
   EXPECT_EQ(
       step(*model, kv, std::span(prompt).subspan(60)),
       step(*model, never_failed, prompt));
+}
+
+// An op of a family that has no kernel runs on MLX; what follows it is then
+// evaluated with it.
+TEST(KernelModel, OpsOfWhatIsNotEvaluatedYetGiveTheSameBits) {
+  CpuKernels kernels(supported_isas().back(), 2, Numerics::kNear);
+  std::vector<float> values(3 * 64);
+  std::iota(values.begin(), values.end(), -90.0f);
+  const mx::array x(values.data(), {3, 64}, mx::float32);
+  const mx::array doubled = mx::multiply(x, mx::array(2.0f));
+  const mx::array rows = kernel_take_rows(kernels, doubled, {2, 0});
+  EXPECT_FALSE(rows.is_available());
+
+  const mx::array there = mx::multiply(x, mx::array(2.0f));
+  mx::eval(there);
+  const mx::array at_once = kernel_take_rows(kernels, there, {2, 0});
+  EXPECT_TRUE(at_once.is_available());
+  EXPECT_TRUE(mx::array_equal(rows, at_once).item<bool>());
+  EXPECT_EQ(at_once.data<float>()[64], -180);
+}
+
+TEST(KernelModel, StepHoldsNoMoreThanItsInputAndOutput) {
+  const auto model = load_tiny({.numerics = Numerics::kNear});
+  const auto prompt = some_tokens(256);
+  KvState kv = model->make_kv();
+  const size_t before = mx::get_active_memory();
+  mx::reset_peak_memory();
+  prefill(*model, kv, prompt, prompt.size());
+  const size_t layer = sizeof(float) * prompt.size() *
+      static_cast<size_t>(model->config().hidden_size);
+  EXPECT_GE(mx::get_peak_memory() - before, 2 * layer);
+  EXPECT_LT(mx::get_peak_memory() - before, 3 * layer);
 }
 
 TEST(KernelModel, AnyNumberOfThreadsGivesTheSameBits) {

@@ -90,7 +90,7 @@ mx::array embed(const Step& step, const Matrix& embedding) {
     ids.insert(ids.end(), row.tokens.begin(), row.tokens.end());
   }
   if (step.kernels() != nullptr) {
-    return kernel_embed(*step.kernels(), std::move(ids), embedding);
+    return kernel_embed(*step.kernels(), ids, embedding);
   }
   return take_rows(
       embedding,
@@ -126,12 +126,23 @@ mx::array mlp_and_add(
   return mx::add(x, weights.down(mx::multiply(activated, weights.up(normed))));
 }
 
-std::optional<mx::array> norm_and_head(
-    const Step& step,
+mx::array decoder_layer(
+    Step& step,
     const mx::array& x,
-    const mx::array& norm,
-    const Matrix& head,
-    float eps) {
+    const LayerWeights& weights,
+    const AttentionShape& shape,
+    const Rope& rope,
+    float eps,
+    size_t layer) {
+  if (step.kernels() != nullptr) {
+    return kernel_decoder_layer(step, x, weights, shape, rope, eps, layer);
+  }
+  const mx::array attended =
+      attend_and_add(step, x, weights.attention, shape, rope, eps, layer);
+  return mlp_and_add(step, attended, weights.mlp, eps);
+}
+
+std::optional<mx::array> take_wanted(const Step& step, const mx::array& x) {
   // Where logits are wanted, it is after the last tokens of a row.
   std::vector<int> wanted;
   int end = 0;
@@ -145,16 +156,29 @@ std::optional<mx::array> norm_and_head(
   if (wanted.empty()) {
     return std::nullopt;
   }
-  if (step.kernels() != nullptr) {
-    return kernel_norm_and_head(
-        *step.kernels(), std::move(wanted), x, norm, head, eps);
+  if (std::ssize(wanted) == end) {
+    return x;
   }
-  const mx::array positions = mx::take(
+  if (step.kernels() != nullptr) {
+    return kernel_take_rows(*step.kernels(), x, std::move(wanted));
+  }
+  return mx::take(
       x,
       mx::array(wanted.data(), {static_cast<int>(wanted.size())}, mx::int32),
       0);
+}
+
+mx::array norm_and_head(
+    const Step& step,
+    const mx::array& x,
+    const mx::array& norm,
+    const Matrix& head,
+    float eps) {
+  if (step.kernels() != nullptr) {
+    return kernel_norm_and_head(*step.kernels(), x, norm, head, eps);
+  }
   return mx::astype(
-      multiply(mx::fast::rms_norm(positions, norm, eps), head), mx::float32);
+      multiply(mx::fast::rms_norm(x, norm, eps), head), mx::float32);
 }
 
 std::unique_ptr<KvCache> make_kv_cache(

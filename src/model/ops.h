@@ -1,6 +1,6 @@
 // What model families are written in: ops as coarse as a fused CPU kernel needs
-// them, and no coarser. Each is one primitive of the CPU kernels, or a
-// composition of MLX's own ops.
+// them, and no coarser. Each is one call of the CPU kernels (kernel_ops.h), or
+// a composition of MLX's own ops.
 //
 // Letters: T tokens of all rows together, D hidden size, H heads, L tokens of
 //          one row, V vocabulary.
@@ -94,9 +94,27 @@ mx::array mlp_and_add(
     const MlpWeights& weights,
     float eps);
 
-// The positions whose logits the rows want -> [positions, V] in f32; nothing
-// where there are none.
-std::optional<mx::array> norm_and_head(
+struct LayerWeights {
+  AttentionWeights attention;
+  MlpWeights mlp;
+};
+
+// mlp_and_add(attend_and_add(x)).
+mx::array decoder_layer(
+    Step& step,
+    const mx::array& x,
+    const LayerWeights& weights,
+    const AttentionShape& shape,
+    const Rope& rope,
+    float eps,
+    size_t layer);
+
+// The tokens of x whose logits the rows want: all that the last layer's MLP and
+// the head need. Nothing where there are none.
+std::optional<mx::array> take_wanted(const Step& step, const mx::array& x);
+
+// head(norm(x)): [T, V] in f32.
+mx::array norm_and_head(
     const Step& step,
     const mx::array& x,
     const mx::array& norm,

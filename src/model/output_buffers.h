@@ -1,4 +1,4 @@
-// Memory for what the kernels' primitives give, used again from step to step:
+// Memory for what the CPU kernels' ops give, used again from step to step:
 // fresh pages would have to be zeroed by the system each time.
 #pragma once
 

@@ -8,14 +8,9 @@
 namespace ingle {
 namespace {
 
-struct Layer {
-  AttentionWeights attention;
-  MlpWeights mlp;
-};
-
 struct Weights {
   Matrix embedding; // [V, D]
-  std::vector<Layer> layers;
+  std::vector<LayerWeights> layers;
   mx::array norm; // [D]
   std::optional<Matrix> head; // [V, D]; none: tied to the embedding
 };
@@ -53,11 +48,18 @@ class Llama final : public Model {
     Step step(rows, kernels_.get());
     const float eps = config_.rms_norm_eps;
     mx::array x = embed(step, weights_.embedding);
-    for (size_t i = 0; i < weights_.layers.size(); ++i) {
-      const Layer& layer = weights_.layers[i];
-      x = attend_and_add(step, x, layer.attention, attention_, rope_, eps, i);
-      x = mlp_and_add(step, x, layer.mlp, eps);
+    const size_t last = weights_.layers.size() - 1;
+    for (size_t i = 0; i < last; ++i) {
+      const LayerWeights& layer = weights_.layers[i];
+      x = decoder_layer(step, x, layer, attention_, rope_, eps, i);
     }
+    const LayerWeights& layer = weights_.layers[last];
+    x = attend_and_add(step, x, layer.attention, attention_, rope_, eps, last);
+    const std::optional<mx::array> wanted = take_wanted(step, x);
+    if (!wanted) {
+      return std::nullopt;
+    }
+    x = mlp_and_add(step, *wanted, layer.mlp, eps);
     const Matrix& head = weights_.head ? *weights_.head : weights_.embedding;
     return norm_and_head(step, x, weights_.norm, head, eps);
   }
@@ -145,7 +147,7 @@ Result<std::unique_ptr<const Model>> load_llama(
       auto embedding,
       weights.take_matrix(
           "model.embed_tokens", config.vocab_size, config.hidden_size));
-  std::vector<Layer> layers;
+  std::vector<LayerWeights> layers;
   for (int i = 0; i < config.num_hidden_layers; ++i) {
     const std::string path = "model.layers." + std::to_string(i);
     INGLE_ASSIGN_OR_RETURN(

@@ -1,0 +1,48 @@
+// What Attention works out for the tokens of a layer, and the memory that it
+// works in. Part of layer.h: kept from layer to layer, because a step of one
+// token is too short to allocate in.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/arena.h"
+#include "kernels/kernel_set.h"
+
+namespace ingle {
+
+struct AttentionScratch {
+  struct Token {
+    int row = 0;
+    int64_t position = 0;
+    // Where its heads have a result for each of so many spans; -1: nowhere.
+    int first_partial = -1;
+    int spans = 0;
+  };
+  // What one thread does at a time: the queries of one KV head for some tokens
+  // of a row, over some spans of its positions.
+  struct Item {
+    int row = 0;
+    int kv_head = 0;
+    int first_token = 0; // among all
+    int tokens = 0;
+    int64_t first_span = 0;
+    int64_t last_span = 0;
+    int piece = 0; // of one span: which one of its row's
+  };
+
+  std::vector<Token> tokens{};
+  std::vector<Item> items{};
+  std::vector<PartialAttention> partials{}; // span by span
+
+  // Of each thread: an item's queries, packed, with their scales; its results
+  // so far, then those of one span.
+  PageBuffer queries{};
+  std::vector<float> query_scales{};
+  std::vector<PartialAttention> running{};
+
+  PageBuffer partial_values{};
+  PageBuffer running_values{};
+};
+
+} // namespace ingle
