@@ -209,7 +209,7 @@ void pack_tile(State& state, Machine& machine, Inputs inputs, int columns) {
 class KvCopies {
  public:
   KvCopies(const Machine& machine, const AttendCase& c)
-      : shape_{c.head_dim},
+      : shape_{c.head_dim, c.kv_bits},
         blocks_(
             static_cast<size_t>(
                 (c.depth + c.tokens + kBlockPositions - 1) / kBlockPositions) *
@@ -251,6 +251,7 @@ void attend(State& state, Machine& machine, const AttendCase& c) {
   view.heads = c.heads;
   view.kv_heads = c.kv_heads;
   view.head_dim = c.head_dim;
+  view.kv_bits = c.kv_bits;
   view.scale = 0.1f;
   view.rope_dims = c.head_dim;
   view.cosines = cosines.data();
@@ -411,7 +412,8 @@ class List {
       const std::string shape = std::to_string(c.heads) + "over" +
           std::to_string(c.kv_heads) + "x" + std::to_string(c.head_dim);
       add("attend/" + shape + "/" + std::to_string(c.tokens) + "@" +
-              std::to_string(c.depth),
+              std::to_string(c.depth) +
+              (c.kv_bits == 16 ? "" : "_kv" + std::to_string(c.kv_bits)),
           attend,
           c);
     }

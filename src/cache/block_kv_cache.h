@@ -14,8 +14,8 @@ namespace ingle {
 
 class BlockKvCache final : public KvCache {
  public:
-  BlockKvCache(int kv_heads, int head_dim)
-      : kv_heads_(kv_heads), shape_{head_dim} {}
+  BlockKvCache(int kv_heads, KvBlockShape shape)
+      : kv_heads_(kv_heads), shape_(shape) {}
 
   int64_t offset() const override {
     return offset_;

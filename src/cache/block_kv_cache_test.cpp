@@ -13,7 +13,7 @@ std::byte* step(BlockKvCache& cache, int64_t positions) {
 }
 
 TEST(BlockKvCache, WriterWithASnapshotAppendsInPlace) {
-  BlockKvCache cache(2, 16);
+  BlockKvCache cache(2, KvBlockShape{16});
   cache.reserve(500);
   const std::byte* blocks = step(cache, 100);
   const auto snapshot = cache.snapshot(100);
@@ -22,7 +22,7 @@ TEST(BlockKvCache, WriterWithASnapshotAppendsInPlace) {
 }
 
 TEST(BlockKvCache, SecondWriterOfTheSameRowsCopies) {
-  BlockKvCache cache(2, 16);
+  BlockKvCache cache(2, KvBlockShape{16});
   cache.reserve(500);
   const std::byte* blocks = step(cache, 100);
   const auto restored = cache.snapshot(100)->restore();
@@ -32,7 +32,7 @@ TEST(BlockKvCache, SecondWriterOfTheSameRowsCopies) {
 }
 
 TEST(BlockKvCache, CutCacheOverwritesOnlyWhatNobodyElseSees) {
-  BlockKvCache cache(2, 16);
+  BlockKvCache cache(2, KvBlockShape{16});
   cache.reserve(500);
   const std::byte* blocks = step(cache, 100);
   cache.trim(50);
@@ -43,7 +43,7 @@ TEST(BlockKvCache, CutCacheOverwritesOnlyWhatNobodyElseSees) {
 }
 
 TEST(BlockKvCache, RowsOfAFailedStepAreWrittenAgainInPlace) {
-  BlockKvCache cache(2, 16);
+  BlockKvCache cache(2, KvBlockShape{16});
   cache.reserve(500);
   const std::byte* blocks = step(cache, 100);
   const auto snapshot = cache.snapshot(100);

@@ -149,7 +149,8 @@ const Form kForms[] = {
      false},
     {"Blocks",
      []() -> std::unique_ptr<KvCache> {
-       return std::make_unique<BlockKvCache>(kShape.kv_heads, kShape.head_dim);
+       return std::make_unique<BlockKvCache>(
+           kShape.kv_heads, KvBlockShape{kShape.head_dim});
      },
      append_blocks,
      read_blocks,

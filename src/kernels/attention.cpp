@@ -46,7 +46,8 @@ Attention::Attention(
       scratch_(context.attention),
       view_(view),
       rows_(rows),
-      shape_{view.head_dim},
+      kept_{view.head_dim, view.kv_bits, view.kv_group_size},
+      shape_(kept_.widened()),
       width_((view.heads + 2 * view.kv_heads) * view.head_dim) {
   scratch_.tokens.clear();
   scratch_.items.clear();
@@ -61,6 +62,9 @@ Attention::Attention(
   scratch_.queries.reserve(
       sizeof(int16_t) * threads * item_rows() *
       static_cast<size_t>(shape_.padded_dim()));
+  if (kept_.is_quantized()) {
+    scratch_.widened.reserve(threads * kSpanBlocks * shape_.bytes());
+  }
   scratch_.query_scales.resize(threads * item_rows());
   scratch_.running.resize(threads * (item_rows() + kMaxQueryRows));
   give_values(scratch_.partials, scratch_.partial_values, shape_);
@@ -182,16 +186,25 @@ void Attention::put(int i, int kv_head) {
   std::byte* block = rows_[static_cast<size_t>(token(i).row)].blocks +
       static_cast<size_t>(
           position / kBlockPositions * view_.kv_heads + kv_head) *
-          shape_.bytes();
+          kept_.bytes();
   context_.set.put_kv(
-      k, v, shape_, static_cast<int>(position % kBlockPositions), block);
+      k, v, kept_, static_cast<int>(position % kBlockPositions), block);
+}
+
+// Whose byte is whose: tokens at 2i and 2i + 1 of a row go to the same thread.
+int Attention::starts_pair(int t) const {
+  const bool is_second = t > 0 && t < tokens() && token(t).position % 2 != 0 &&
+      token(t).row == token(t - 1).row;
+  return is_second ? t + 1 : t;
 }
 
 void Attention::put_all(int thread) {
-  const Share share =
-      share_of(tokens() * view_.kv_heads, thread, context_.pool.threads());
-  for (int i = share.begin; i < share.end; ++i) {
-    put(i / view_.kv_heads, i % view_.kv_heads);
+  const Share share = share_of(tokens(), thread, context_.pool.threads());
+  const int end = starts_pair(share.end);
+  for (int t = starts_pair(share.begin); t < end; ++t) {
+    for (int h = 0; h < view_.kv_heads; ++h) {
+      put(t, h);
+    }
   }
 }
 
@@ -259,7 +272,7 @@ Share Attention::seen_of(int64_t position, int64_t span) const {
 bool Attention::attend_rows(
     int thread,
     const Item& item,
-    int64_t span,
+    const KvSpan& span,
     int first,
     int count,
     PartialAttention* results) {
@@ -272,7 +285,8 @@ bool Attention::attend_rows(
     const int index = query_index(item, first + r);
     queries[r] = query_of(thread, first + r);
     scales[r] = query_scale(thread, first + r);
-    const Share seen = seen_of(token(index / view_.heads).position, span);
+    const Share seen =
+        seen_of(token(index / view_.heads).position, span.number);
     begins[r] = seen.begin;
     ends[r] = seen.end;
     is_seen |= seen.begin < seen.end;
@@ -280,13 +294,10 @@ bool Attention::attend_rows(
   if (!is_seen) {
     return false;
   }
-  const int64_t stride = view_.kv_heads * static_cast<int64_t>(shape_.bytes());
   context_.set.attend_span(
       {.shape = shape_,
-       .blocks = rows_[static_cast<size_t>(item.row)].blocks +
-           span * kSpanBlocks * stride +
-           static_cast<int64_t>(shape_.bytes()) * item.kv_head,
-       .block_stride = stride,
+       .blocks = span.blocks,
+       .block_stride = span.stride,
        .rows = count,
        .queries = queries,
        .scales = scales,
@@ -305,8 +316,35 @@ PartialAttention* Attention::partials_of(int query) {
           ptrdiff_t{query % view_.heads} * t.spans;
 }
 
+// Of the item's head: the first block of a span.
+const std::byte* Attention::blocks_of(const Item& item, int64_t span) const {
+  const int64_t block = span * kSpanBlocks * view_.kv_heads + item.kv_head;
+  return rows_[static_cast<size_t>(item.row)].blocks +
+      block * static_cast<int64_t>(kept_.bytes());
+}
+
+// Where they are kept; or widened, those that some token of the item sees.
+Attention::KvSpan
+Attention::seen_span(int thread, const Item& item, int64_t span) {
+  const std::byte* blocks = blocks_of(item, span);
+  const int64_t stride = view_.kv_heads * static_cast<int64_t>(kept_.bytes());
+  if (!kept_.is_quantized()) {
+    return {span, blocks, stride};
+  }
+  const auto size = static_cast<int64_t>(shape_.bytes());
+  std::byte* wide = scratch_.widened.data() + thread * kSpanBlocks * size;
+  const int last = item.first_token + item.tokens - 1;
+  const int begin = seen_of(token(item.first_token).position, span).begin;
+  const int end = seen_of(token(last).position, span).end;
+  for (int b = begin / kBlockPositions; b * kBlockPositions < end; ++b) {
+    context_.set.widen(blocks + b * stride, kept_, wide + b * size);
+  }
+  return {span, wide, size};
+}
+
 // Merges what the item's rows find in a span into their results.
-void Attention::attend_span(const Item& item, int64_t span, int thread) {
+void Attention::attend_span(const Item& item, int64_t number, int thread) {
+  const KvSpan span = seen_span(thread, item, number);
   const int rows = item.tokens * heads_per_kv();
   PartialAttention* totals = running_of(thread);
   PartialAttention* found = totals + rows;

@@ -39,20 +39,30 @@ class Attention {
   using Item = AttentionScratch::Item;
   using Token = AttentionScratch::Token;
 
+  // The blocks of one span and head, of 16 bits.
+  struct KvSpan {
+    int64_t number = 0;
+    const std::byte* blocks = nullptr;
+    int64_t stride = 0;
+  };
+
   void plan_row(int row);
   void plan_few(int row, int first_token);
   void plan_many(int row, int first_token);
   void rotate(float* head, int token) const;
   void put_all(int thread);
+  int starts_pair(int token) const;
   void put(int token, int kv_head);
   void put_own(const Item& item);
   void pack_queries(int thread, const Item& item);
   void attend_item(int thread, const Item& item);
+  const std::byte* blocks_of(const Item& item, int64_t span) const;
+  KvSpan seen_span(int thread, const Item& item, int64_t span);
   void attend_span(const Item& item, int64_t span, int thread);
   bool attend_rows(
       int thread,
       const Item& item,
-      int64_t span,
+      const KvSpan& span,
       int first,
       int count,
       PartialAttention* results);
@@ -78,7 +88,8 @@ class Attention {
   AttentionScratch& scratch_;
   const AttentionView& view_;
   std::span<const AttentionRow> rows_;
-  KvBlockShape shape_;
+  KvBlockShape kept_; // how keys and values are kept
+  KvBlockShape shape_; // and attended to
   int width_; // of queries, keys and values together
   // A row of many tokens: items take different times, and read what others
   // have put.

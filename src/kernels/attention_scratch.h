@@ -41,6 +41,8 @@ struct AttentionScratch {
   std::vector<float> query_scales{};
   std::vector<PartialAttention> running{};
 
+  PageBuffer widened{}; // of each thread: a span's blocks
+
   PageBuffer partial_values{};
   PageBuffer running_values{};
 };

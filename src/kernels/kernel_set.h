@@ -121,7 +121,8 @@ struct KernelSet {
   float (
       *pack_query)(const float* x, const KvBlockShape& shape, int32_t* pairs);
 
-  // Stores a key and a value: [head_dim] each.
+  // Stores a key and a value: [head_dim] each. With 4 bits, two positions 2i
+  // and 2i + 1 of a block are not for two threads at the same time.
   void (*put_kv)(
       const float* key,
       const float* value,
@@ -129,7 +130,13 @@ struct KernelSet {
       int position, // in the block
       std::byte* block);
 
-  // Each row's attention over the span alone.
+  // A block of 8 or 4 bits as one of 16, of shape.widened().
+  void (*widen)(
+      const std::byte* block,
+      const KvBlockShape& shape,
+      std::byte* out);
+
+  // Each row's attention over the span alone, of 16 bits.
   void (*attend_span)(const SpanQuery& query, PartialAttention* results);
 
   // total += part, where both may be of no weight; n = padded_dim.

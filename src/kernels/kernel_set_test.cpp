@@ -3,6 +3,7 @@
 #include "kernels/kernel_set.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include <gmock/gmock.h>
@@ -21,8 +22,10 @@ using testing::ElementsAreArray;
 constexpr double kTwoPlanesBound = 5e-5;
 constexpr double kOnePlaneBound = 8e-3;
 constexpr double kFloatsBound = 1e-5;
-// Of attention over normally distributed values: theirs have 14 bits.
-constexpr double kAttentionBound = 3e-4;
+// Of attention over normally distributed keys and values, of 15 bits or fewer.
+double attention_bound(int kv_bits) {
+  return kv_bits == 16 ? 3e-4 : kv_bits == 8 ? 5e-3 : 0.1;
+}
 
 double bound_of(Inputs inputs) {
   switch (inputs) {
@@ -315,12 +318,14 @@ struct AttentionCase {
   int positions = 0;
   int window = 0;
   float soft_cap = 0;
+  int kv_bits = 16;
+  int kv_group_size = 64;
 };
 
 // One span of one head, with its queries; row r stands at the end but r.
 struct Span {
   explicit Span(std::mt19937& random, const AttentionCase& c)
-      : shape{c.head_dim},
+      : shape{c.head_dim, c.kv_bits, c.kv_group_size},
         keys(random_floats(random, c.positions * c.head_dim)),
         values(random_floats(random, c.positions * c.head_dim)),
         queries(random_floats(random, c.rows * c.head_dim)),
@@ -345,6 +350,21 @@ Share seen_by(const AttentionCase& c, int row) {
   return {c.window == 0 ? 0 : std::max(0, end - c.window), std::max(0, end)};
 }
 
+std::vector<std::byte> widened(const KernelSet& set, const Span& span) {
+  if (!span.shape.is_quantized()) {
+    return span.blocks;
+  }
+  const size_t size = span.shape.widened().bytes();
+  std::vector<std::byte> wide(kSpanBlocks * size);
+  for (size_t b = 0; b < kSpanBlocks; ++b) {
+    set.widen(
+        span.blocks.data() + b * span.shape.bytes(),
+        span.shape,
+        wide.data() + b * size);
+  }
+  return wide;
+}
+
 Attended attend(const KernelSet& set, Span& span, const AttentionCase& c) {
   const int dim = span.shape.padded_dim();
   std::vector<std::vector<int32_t>> packed;
@@ -361,15 +381,15 @@ Attended attend(const KernelSet& set, Span& span, const AttentionCase& c) {
         span.blocks.data() +
             static_cast<size_t>(p / kBlockPositions) * span.shape.bytes());
   }
+  const std::vector<std::byte> blocks = widened(set, span);
+  const KvBlockShape shape = span.shape.widened();
   const float scale = 1.44269504f / std::sqrt(static_cast<float>(c.head_dim));
   for (int r = 0; r < c.rows; ++r) {
     packed.emplace_back(static_cast<size_t>(dim / 2));
     scales.push_back(
         scale *
         set.pack_query(
-            span.queries.data() + r * c.head_dim,
-            span.shape,
-            packed.back().data()));
+            span.queries.data() + r * c.head_dim, shape, packed.back().data()));
     begins.push_back(seen_by(c, r).begin);
     ends.push_back(seen_by(c, r).end);
   }
@@ -384,9 +404,9 @@ Attended attend(const KernelSet& set, Span& span, const AttentionCase& c) {
   }
   for (int r = 0; r < c.rows; r += set.query_rows) {
     set.attend_span(
-        {.shape = span.shape,
-         .blocks = span.blocks.data(),
-         .block_stride = static_cast<int64_t>(span.shape.bytes()),
+        {.shape = shape,
+         .blocks = blocks.data(),
+         .block_stride = static_cast<int64_t>(shape.bytes()),
          .rows = std::min(set.query_rows, c.rows - r),
          .queries = queries.data() + r,
          .scales = scales.data() + r,
@@ -431,6 +451,47 @@ std::vector<double> exact(const Span& span, const AttentionCase& c, int row) {
   return out;
 }
 
+// Of the steps between the integers of a head's groups; 0 with 16 bits.
+double largest_step(const float* x, const AttentionCase& c) {
+  double largest = 0;
+  for (int i = 0; c.kv_bits < 16 && i < c.head_dim; i += c.kv_group_size) {
+    const int end = std::min(c.head_dim, i + c.kv_group_size);
+    auto [low, high] = std::minmax_element(x + i, x + end);
+    // What fills the head's last lanes is 0.
+    const float least = end % 16 == 0 ? *low : std::min(0.0f, *low);
+    const float most = end % 16 == 0 ? *high : std::max(0.0f, *high);
+    largest = std::max(
+        largest, static_cast<double>(most - least) / ((1 << c.kv_bits) - 1));
+  }
+  return largest;
+}
+
+// What 16-bit blocks hold at a position.
+double element_of(
+    const std::vector<std::byte>& blocks,
+    const KvBlockShape& shape,
+    bool is_key,
+    int position,
+    int dim) {
+  const std::byte* block = blocks.data() +
+      static_cast<size_t>(position / kBlockPositions) * shape.bytes();
+  const int p = position % kBlockPositions;
+  const int at = is_key ? (dim / 2 * kBlockPositions + p) * 2 + dim % 2
+                        : (p / 2 * shape.padded_dim() + dim) * 2 + p % 2;
+  int16_t integer = 0;
+  std::memcpy(
+      &integer,
+      block + (is_key ? 0 : shape.half_bytes()) + static_cast<size_t>(at) * 2,
+      sizeof integer);
+  float scale = 0;
+  std::memcpy(
+      &scale,
+      block + shape.scales_offset() +
+          static_cast<size_t>(is_key ? p : kBlockPositions + p) * sizeof scale,
+      sizeof scale);
+  return static_cast<double>(integer) * scale;
+}
+
 std::vector<AttentionCase> attention_cases() {
   std::vector<AttentionCase> cases;
   for (const int head_dim : {16, 40, 64, 80, 128, 256}) {
@@ -443,7 +504,47 @@ std::vector<AttentionCase> attention_cases() {
       cases.push_back({64, rows, positions, 20, 0});
     }
   }
+  for (const int bits : {8, 4}) {
+    for (const int group_size : {32, 64, 128}) {
+      for (const int head_dim : {16, 40, 64, 80, 256}) {
+        cases.push_back({head_dim, 3, 200, 0, 0, bits, group_size});
+      }
+    }
+  }
   return cases;
+}
+
+// An element of 8 or 4 bits is off by half a step at most, and by what f16
+// takes from its gain and offset.
+TEST_P(KernelSetTest, QuantizedKeysAndValuesAreNearWhatWasPut) {
+  for (const AttentionCase& c : attention_cases()) {
+    Span span(random, c);
+    // A group of one value, of zeros, and of one that is far from the rest.
+    std::fill_n(span.keys.begin(), c.head_dim, 3.5f);
+    std::fill_n(span.values.begin(), c.head_dim, 0.0f);
+    span.values[static_cast<size_t>(c.head_dim) + 1] = -700;
+    attend(set(), span, c);
+    const auto wide = widened(set(), span);
+    const KvBlockShape shape = span.shape.widened();
+    for (const bool is_key : {true, false}) {
+      const auto& put = is_key ? span.keys : span.values;
+      for (int p = 0; p < c.positions; ++p) {
+        const float* x = put.data() + p * c.head_dim;
+        const double step = largest_step(x, c);
+        const double size =
+            std::abs(*std::max_element(x, x + c.head_dim, [](float a, float b) {
+              return std::abs(a) < std::abs(b);
+            }));
+        for (int i = 0; i < c.head_dim; ++i) {
+          ASSERT_NEAR(
+              element_of(wide, shape, is_key, p, i),
+              x[i],
+              0.56 * step + 6e-4 * size)
+              << c.kv_bits << " bits, " << p << ", " << i;
+        }
+      }
+    }
+  }
 }
 
 TEST_P(KernelSetTest, AttentionIsThePortableOnesAndNearTheExact) {
@@ -470,7 +571,7 @@ TEST_P(KernelSetTest, AttentionIsThePortableOnesAndNearTheExact) {
       set().finish(total, c.head_dim, finished.data());
       const auto truth = exact(span, c, r);
       for (size_t i = 0; i < truth.size(); ++i) {
-        ASSERT_NEAR(finished[i], truth[i], kAttentionBound)
+        ASSERT_NEAR(finished[i], truth[i], attention_bound(c.kv_bits))
             << c.head_dim << " dims, " << c.positions << " positions";
       }
     }

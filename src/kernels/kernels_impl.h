@@ -3,6 +3,7 @@
 
 #include "kernels/attention_impl.h"
 #include "kernels/kernel_set.h"
+#include "kernels/kv_quantization_impl.h"
 #include "kernels/logits_impl.h"
 #include "kernels/products_impl.h"
 
@@ -22,7 +23,8 @@ constexpr KernelSet make_kernel_set(Isa isa) {
       multiply<S>,
       rotate<S>,
       pack_query<S>,
-      put_kv<S>,
+      put<S>,
+      widen<S>,
       attend_span<S>,
       merge<S>,
       finish<S>,

@@ -14,6 +14,16 @@
 // which leaves room for rounding in 2^31. So sums are exact, an element is held
 // as well as in f16 or better, and takes as much memory.
 //
+// With 8 or 4 bits the elements are unsigned and of that size, in the same
+// order (of 4 bits the first one in the low half of a byte), and after the
+// scales follow as f16, for each group of `group_size` elements of a head:
+//
+//   gains, then offsets of the keys    [groups][64 positions]
+//   gains, then offsets of the values  [64 positions][groups]
+//
+// round(gain * element + offset) is the 16-bit integer: a span is widened to
+// that before its queries look at it.
+//
 // Attention walks over spans of 256 positions that start at multiples of 256,
 // and merges them in that order: a row's result depends neither on the rows
 // beside it nor on who computes which span.
@@ -32,8 +42,24 @@ inline constexpr float kValueMax = 16383;
 inline constexpr float kWeightMax = 32767;
 inline constexpr float kWeightSum = 130000; // of a span
 
+// Of a head whose elements have 8 or 4 bits.
+inline constexpr int kMaxQuantizedDim = 512;
+inline constexpr int kMaxQuantizedGroups = kMaxQuantizedDim / 32;
+
 struct KvBlockShape {
   int head_dim = 0;
+  int bits = 16; // 16, 8 or 4
+  int group_size = 64; // 32, 64 or 128; of 8 or 4 bits
+
+  bool is_quantized() const {
+    return bits != 16;
+  }
+  int groups() const {
+    return (head_dim + group_size - 1) / group_size;
+  }
+  KvBlockShape widened() const {
+    return {head_dim};
+  }
 
   // head_dim up to a multiple of a register's 16 lanes; the rest is zeros.
   int padded_dim() const {
@@ -41,15 +67,24 @@ struct KvBlockShape {
   }
   // Of one half (keys or values) of one head.
   size_t half_bytes() const {
-    return sizeof(int16_t) * kBlockPositions *
-        static_cast<size_t>(padded_dim());
+    return static_cast<size_t>(bits) * kBlockPositions *
+        static_cast<size_t>(padded_dim()) / 8;
   }
   size_t scales_offset() const {
     return 2 * half_bytes();
   }
+  size_t gains_offset() const {
+    return scales_offset() + 2 * sizeof(float) * kBlockPositions;
+  }
+  // Of the gains or the offsets of one half.
+  size_t gains_bytes() const {
+    return is_quantized()
+        ? sizeof(uint16_t) * kBlockPositions * static_cast<size_t>(groups())
+        : 0;
+  }
   // Of one head.
   size_t bytes() const {
-    return scales_offset() + 2 * sizeof(float) * kBlockPositions;
+    return gains_offset() + 4 * gains_bytes();
   }
 };
 

@@ -71,6 +71,8 @@ struct AttentionView {
   int heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
+  int kv_bits = 16; // of keys and values: 16, 8 or 4
+  int kv_group_size = 64; // of 8 or 4 bits
   float scale = 0; // of the scores
   float soft_cap = 0; // of the scores; 0: none
   int window = 0; // positions seen, its own included; 0: all

@@ -45,6 +45,10 @@ struct Avx2Simd {
         _mm256_cvtph_ps(eight_halves(p)),
         _mm256_cvtph_ps(eight_halves(p + 16))};
   }
+  static void store_f16(std::byte* p, F a) {
+    store_eight_halves(p, a.low);
+    store_eight_halves(p + 16, a.high);
+  }
   static F load_bf16(const std::byte* p) {
     return {widen_bf16(eight_halves(p)), widen_bf16(eight_halves(p + 16))};
   }
@@ -120,6 +124,32 @@ struct Avx2Simd {
   }
   static I load_ints(const std::byte* p) {
     return {load_register(p), load_register(p + 32)};
+  }
+  static void store_ints(std::byte* p, I a) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.low);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 32), a.high);
+  }
+  static I load_u8_ints(const std::byte* p) {
+    const __m128i bytes = eight_halves(p);
+    return {
+        _mm256_cvtepu8_epi32(bytes),
+        _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8))};
+  }
+  static I load_u16_ints(const std::byte* p) {
+    return {
+        _mm256_cvtepu16_epi32(eight_halves(p)),
+        _mm256_cvtepu16_epi32(eight_halves(p + 16))};
+  }
+  template <int n>
+  static I low_bits(I a) {
+    const __m256i mask = _mm256_set1_epi32((1 << n) - 1);
+    return {_mm256_and_si256(a.low, mask), _mm256_and_si256(a.high, mask)};
+  }
+  static I pair(I first, I second) {
+    const I high = shift_left<16>(second);
+    return {
+        _mm256_blend_epi16(first.low, high.low, 0xaa),
+        _mm256_blend_epi16(first.high, high.high, 0xaa)};
   }
   static I add_ints(I a, I b) {
     return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
@@ -200,6 +230,11 @@ struct Avx2Simd {
   }
   static __m128i eight_halves(const std::byte* p) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  }
+  static void store_eight_halves(std::byte* p, __m256 a) {
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i*>(p),
+        _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
   }
   static __m256 widen_bf16(__m128i halves) {
     return _mm256_castsi256_ps(

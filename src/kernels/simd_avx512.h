@@ -36,6 +36,11 @@ struct Avx512Simd {
   static F load_f16(const std::byte* p) {
     return _mm512_cvtph_ps(half_register(p));
   }
+  static void store_f16(std::byte* p, F a) {
+    _mm256_storeu_si256(
+        reinterpret_cast<__m256i*>(p),
+        _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+  }
   static F load_bf16(const std::byte* p) {
     return _mm512_castsi512_ps(
         _mm512_slli_epi32(_mm512_cvtepu16_epi32(half_register(p)), 16));
@@ -97,6 +102,24 @@ struct Avx512Simd {
   }
   static I load_ints(const std::byte* p) {
     return _mm512_loadu_si512(p);
+  }
+  static void store_ints(std::byte* p, I a) {
+    _mm512_storeu_si512(p, a);
+  }
+  static I load_u8_ints(const std::byte* p) {
+    return _mm512_cvtepu8_epi32(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static I load_u16_ints(const std::byte* p) {
+    return _mm512_cvtepu16_epi32(half_register(p));
+  }
+  template <int n>
+  static I low_bits(I a) {
+    return _mm512_and_si512(a, _mm512_set1_epi32((1 << n) - 1));
+  }
+  static I pair(I first, I second) {
+    return _mm512_mask_mov_epi16(
+        first, 0xaaaaaaaa, _mm512_slli_epi32(second, 16));
   }
   static I add_ints(I a, I b) {
     return _mm512_add_epi32(a, b);

@@ -56,6 +56,10 @@ struct NeonSimd {
         vcvt_f32_f16(vget_low_f16(high)),
         vcvt_high_f32_f16(high)};
   }
+  static void store_f16(std::byte* p, F x) {
+    store_halves(p, vcvt_high_f16_f32(vcvt_f16_f32(x.a), x.b));
+    store_halves(p + 16, vcvt_high_f16_f32(vcvt_f16_f32(x.c), x.d));
+  }
   static F load_bf16(const std::byte* p) {
     const uint16x8_t zero = vdupq_n_u16(0);
     const uint16x8_t low = vreinterpretq_u16_u8(load_register(p));
@@ -152,6 +156,31 @@ struct NeonSimd {
     return each<I>(
         [](auto x) { return vreinterpretq_s32_u8(x); }, load_bytes(p));
   }
+  static void store_ints(std::byte* p, I x) {
+    const auto to = reinterpret_cast<uint8_t*>(p);
+    vst1q_u8(to, vreinterpretq_u8_s32(x.a));
+    vst1q_u8(to + 16, vreinterpretq_u8_s32(x.b));
+    vst1q_u8(to + 32, vreinterpretq_u8_s32(x.c));
+    vst1q_u8(to + 48, vreinterpretq_u8_s32(x.d));
+  }
+  static I load_u8_ints(const std::byte* p) {
+    const uint8x16_t bytes = load_register(p);
+    return widen(vmovl_u8(vget_low_u8(bytes)), vmovl_high_u8(bytes));
+  }
+  static I load_u16_ints(const std::byte* p) {
+    return widen(
+        vreinterpretq_u16_u8(load_register(p)),
+        vreinterpretq_u16_u8(load_register(p + 16)));
+  }
+  template <int n>
+  static I low_bits(I x) {
+    return each<I>(
+        [](auto p) { return vandq_s32(p, vdupq_n_s32((1 << n) - 1)); }, x);
+  }
+  static I pair(I first, I second) {
+    return each<I>(
+        [](auto p, auto q) { return vsliq_n_s32(p, q, 16); }, first, second);
+  }
   static I add_ints(I x, I y) {
     return each<I>([](auto p, auto q) { return vaddq_s32(p, q); }, x, y);
   }
@@ -243,6 +272,16 @@ struct NeonSimd {
   }
   static uint8x16_t load_register(const std::byte* p) {
     return vld1q_u8(reinterpret_cast<const uint8_t*>(p));
+  }
+  static void store_halves(std::byte* p, float16x8_t x) {
+    vst1q_u8(reinterpret_cast<uint8_t*>(p), vreinterpretq_u8_f16(x));
+  }
+  static I widen(uint16x8_t low, uint16x8_t high) {
+    return {
+        vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(low))),
+        vreinterpretq_s32_u32(vmovl_high_u16(low)),
+        vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(high))),
+        vreinterpretq_s32_u32(vmovl_high_u16(high))};
   }
   // Of each lane of x, then of y, the low 16 bits.
   static int16x8_t low_halves(int32x4_t x, int32x4_t y) {

@@ -62,6 +62,13 @@ struct PortableSimd {
   static F load_f16(const std::byte* p) {
     return each<F>([&](int i) { return ingle::load_f16(p + 2 * i); });
   }
+  // To the nearest, ties to even.
+  static void store_f16(std::byte* p, F a) {
+    for (int i = 0; i < kLaneCount; ++i) {
+      const uint16_t bits = f32_to_f16(a.v[i]);
+      std::memcpy(p + 2 * i, &bits, sizeof bits);
+    }
+  }
   static F load_bf16(const std::byte* p) {
     return each<F>([&](int i) { return bf16_to_f32(load_u16(p + 2 * i)); });
   }
@@ -135,6 +142,28 @@ struct PortableSimd {
     I a;
     std::memcpy(a.v, p, sizeof a.v);
     return a;
+  }
+  static void store_ints(std::byte* p, I a) {
+    std::memcpy(p, a.v, sizeof a.v);
+  }
+  // 16 unsigned numbers of 8 or 16 bits.
+  static I load_u8_ints(const std::byte* p) {
+    return each<I>([&](int i) { return static_cast<int32_t>(p[i]); });
+  }
+  static I load_u16_ints(const std::byte* p) {
+    return each<I>([&](int i) { return int32_t{load_u16(p + 2 * i)}; });
+  }
+  template <int n>
+  static I low_bits(I a) {
+    return each<I>([&](int i) { return a.v[i] & ((1 << n) - 1); });
+  }
+  // Two i16 a lane, the first one low.
+  static I pair(I first, I second) {
+    return each<I>([&](int i) {
+      return static_cast<int32_t>(
+          (static_cast<uint32_t>(first.v[i]) & 0xffff) |
+          static_cast<uint32_t>(second.v[i]) << 16);
+    });
   }
   static I add_ints(I a, I b) {
     return each<I>([&](int i) { return a.v[i] + b.v[i]; });

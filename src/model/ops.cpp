@@ -186,7 +186,8 @@ std::unique_ptr<KvCache> make_kv_cache(
     mx::Dtype dtype,
     const CpuKernels* kernels) {
   if (kernels != nullptr) {
-    return std::make_unique<BlockKvCache>(shape.kv_heads, shape.head_dim);
+    return std::make_unique<BlockKvCache>(
+        shape.kv_heads, KvBlockShape{shape.head_dim});
   }
   return std::make_unique<PlainKvCache>(
       KvLayerShape{shape.kv_heads, shape.head_dim, dtype});
