@@ -47,7 +47,7 @@ Status warm_up(const Model& model) {
     return Status::internal("it gave no logits");
   }
   return sample(
-             model.host_kernels(),
+             model.logit_passes(),
              {logits->data<float>(), logits->size()},
              {},
              {},

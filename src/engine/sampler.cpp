@@ -14,20 +14,14 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kImpossible = -9999; // log-probability of what can't come
 
-constexpr size_t kBlock = 256; // logits
-
-// The first of the largest logits.
 Result<TokenId> find_best(
-    const KernelSet& kernels,
+    const LogitPasses& passes,
     std::span<const float> logits) {
-  bool is_sound = true;
-  const float peak =
-      kernels.largest(logits.data(), static_cast<int>(logits.size()), is_sound);
-  if (!is_sound || peak == -kInfinity) {
+  const auto best = passes.first_of_largest(logits);
+  if (!best) {
     return Status::internal("the model's logits are not numbers");
   }
-  return static_cast<TokenId>(
-      std::find(logits.begin(), logits.end(), peak) - logits.begin());
+  return static_cast<TokenId>(*best);
 }
 
 // SplitMix64's finaliser (Steele et al., 2014).
@@ -79,24 +73,15 @@ double weight_of(float logit, float peak, float temperature) {
 // `uniform` in [0, 1) picks a survivor by softmax(logits / temperature).
 // Requires: they are those of at least their last one's logit.
 TokenId draw_from_floor(
-    const KernelSet& kernels,
+    const LogitPasses& passes,
     std::span<const float> logits,
     const Survivors& survivors,
     float peak,
     float temperature,
     double uniform) {
+  constexpr size_t kBlock = LogitPasses::kBlock;
   const float floor = survivors.last.logit;
-  std::vector<double> sums; // of blocks
-  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
-    const auto block =
-        logits.subspan(begin, std::min(kBlock, logits.size() - begin));
-    sums.push_back(kernels.exp_sum(
-        block.data(),
-        static_cast<int>(block.size()),
-        peak,
-        1 / temperature,
-        floor));
-  }
+  const auto sums = passes.sums_of_blocks(logits, peak, 1 / temperature, floor);
   double target = uniform * std::accumulate(sums.begin(), sums.end(), 0.0);
   const size_t block =
       find_target(sums.size(), target, [&](size_t i) { return sums[i]; });
@@ -130,16 +115,85 @@ TokenId draw_of(
       .id;
 }
 
+TokenId draw(
+    const LogitPasses& passes,
+    std::span<const float> logits,
+    const Survivors& survivors,
+    float peak,
+    float temperature,
+    double uniform) {
+  return survivors.have_a_floor(logits)
+      ? draw_from_floor(passes, logits, survivors, peak, temperature, uniform)
+      : draw_of(survivors.list(passes, logits), temperature, uniform);
+}
+
+// How many equals of the token come before it.
+std::ptrdiff_t equals_before(
+    std::span<const float> logits,
+    const Candidate& token) {
+  return std::count(logits.begin(), logits.begin() + token.id, token.logit);
+}
+
+// True iff less than top_p of the mass stands before the token in the order of
+// likelihood.
+bool is_in_nucleus(
+    const LogitPasses& passes,
+    std::span<const float> logits,
+    float peak,
+    float top_p,
+    const Candidate& token) {
+  const float floors[kFewFloors] = {
+      std::numeric_limits<float>::lowest(),
+      token.logit,
+      std::nextafter(token.logit, kInfinity)};
+  const auto sums = passes.exp_sums(logits, peak, floors);
+  const double nucleus = static_cast<double>(top_p) * sums[0];
+  const double above = sums[2];
+  const double own = weight_of(token.logit, peak, 1);
+  if (above >= nucleus || sums[1] - own < nucleus) {
+    return above < nucleus;
+  }
+  return above + own * static_cast<double>(equals_before(logits, token)) <
+      nucleus;
+}
+
+// A draw among what `survivors`, those up to one in the order of likelihood,
+// and top_p leave. A token is drawn without regard to top_p; if it turns out
+// not to be in the nucleus, it is out with all that come after it, and another
+// one is drawn. So the end of the nucleus need not be known.
+TokenId draw_from_nucleus(
+    const LogitPasses& passes,
+    std::span<const float> logits,
+    Survivors survivors,
+    float peak,
+    const SamplingParams& params,
+    StepRandom& random) {
+  for (;;) {
+    const TokenId id = draw(
+        passes, logits, survivors, peak, params.temperature, random.next());
+    const Candidate token{logits[static_cast<size_t>(id)], id};
+    if (is_in_nucleus(passes, logits, peak, params.top_p, token)) {
+      return id;
+    }
+    if (equals_before(logits, token) > 0) {
+      survivors.last = {token.logit, id - 1};
+    } else {
+      survivors.last.logit = std::nextafter(token.logit, kInfinity);
+      survivors.last.id = std::numeric_limits<TokenId>::max();
+    }
+  }
+}
+
 } // namespace
 
 Result<TokenId> sample(
-    const KernelSet& kernels,
+    const LogitPasses& passes,
     std::span<const float> logits,
     const SamplingParams& params,
     std::span<const TokenId> xtc_exempt,
     uint64_t seed,
     uint64_t step) {
-  INGLE_ASSIGN_OR_RETURN(const TokenId best, find_best(kernels, logits));
+  INGLE_ASSIGN_OR_RETURN(const TokenId best, find_best(passes, logits));
   if (params.temperature <= 0) {
     return best;
   }
@@ -147,23 +201,27 @@ Result<TokenId> sample(
   const bool xtc_acts = params.xtc_probability > 0 &&
       random.next() <= static_cast<double>(params.xtc_probability);
   const float peak = logits[static_cast<size_t>(best)];
+  const bool has_top_p = params.top_p > 0 && params.top_p < 1;
+  SamplingParams cuts = params;
+  if (has_top_p && !xtc_acts) {
+    cuts.top_p = 1; // all others cut at one place of the order, as it does
+  }
   const Survivors survivors =
-      truncate(kernels, logits, peak, params, xtc_acts, xtc_exempt);
-  return survivors.have_a_floor(logits)
-      ? draw_from_floor(
-            kernels, logits, survivors, peak, params.temperature, random.next())
-      : draw_of(
-            survivors.list(kernels, logits), params.temperature, random.next());
+      truncate(passes, logits, peak, cuts, xtc_acts, xtc_exempt);
+  return has_top_p && !xtc_acts
+      ? draw_from_nucleus(passes, logits, survivors, peak, params, random)
+      : draw(
+            passes, logits, survivors, peak, params.temperature, random.next());
 }
 
 Result<GeneratedToken> with_logprobs(
-    const KernelSet& kernels,
+    const LogitPasses& passes,
     std::span<const float> logits,
     TokenId chosen,
     int count) {
-  INGLE_ASSIGN_OR_RETURN(const TokenId best, find_best(kernels, logits));
+  INGLE_ASSIGN_OR_RETURN(const TokenId best, find_best(passes, logits));
   const float peak = logits[static_cast<size_t>(best)];
-  const double log_sum = std::log(exp_sum(logits, peak)) + peak;
+  const double log_sum = std::log(passes.exp_sum(logits, peak)) + peak;
   const auto logprob = [&](float logit) {
     return std::isinf(logit) ? kImpossible
                              : static_cast<float>(logit - log_sum);

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "base/token.h"
 #include "engine/generator.h"
-#include "kernels/kernel_set.h"
+#include "kernels/logits.h"
 
 namespace ingle {
 
@@ -25,7 +25,7 @@ namespace ingle {
 // Errors: kInternal (a logit is not a number, or none is finite: the model's
 //         output is broken).
 Result<TokenId> sample(
-    const KernelSet& kernels,
+    const LogitPasses& passes,
     std::span<const float> logits,
     const SamplingParams& params,
     std::span<const TokenId> xtc_exempt,
@@ -37,7 +37,7 @@ Result<TokenId> sample(
 // -9999: JSON knows no infinity.
 // Requires: chosen < logits.size(), count >= 0. Errors: as sample().
 Result<GeneratedToken> with_logprobs(
-    const KernelSet& kernels,
+    const LogitPasses& passes,
     std::span<const float> logits,
     TokenId chosen,
     int count);

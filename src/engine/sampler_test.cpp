@@ -1,5 +1,7 @@
 #include "engine/sampler.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -10,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/default_seeds.h"
+#include "engine/truncation.h"
 
 namespace ingle {
 namespace {
@@ -69,6 +72,50 @@ TEST(Acceptance, topk1_is_greedy) {
     SamplingParams params = at_temperature(temperature);
     params.top_k = 1;
     EXPECT_EQ(drawn(params), std::set<TokenId>{1});
+  }
+}
+
+// The nucleus is never looked for: what is drawn is checked. Equals, small and
+// large nuclei, and cuts of other kinds beside it.
+TEST(Sampler, DrawsWithTopPAreThoseOfTheNucleusWithItsProbabilities) {
+  std::mt19937 random(9);
+  std::uniform_int_distribution<int> quarters(-12, 12);
+  constexpr int kDraws = 3000;
+  for (int round = 0; round < 40; ++round) {
+    std::vector<float> logits(14);
+    for (float& logit : logits) {
+      logit = 0.25f * static_cast<float>(quarters(random));
+    }
+    SamplingParams params = at_temperature(round % 2 == 0 ? 0.7f : 3);
+    params.top_p = std::array{0.05f, 0.5f, 0.8f, 0.99f}[round % 4];
+    params.top_k = round % 5 == 0 ? 4 : 0;
+    params.min_p = round % 3 == 0 ? 0.1f : 0;
+    const float peak = *std::max_element(logits.begin(), logits.end());
+    const auto left = truncate(kKernels, logits, peak, params, false, {})
+                          .list(kKernels, logits);
+    double total = 0;
+    for (const Candidate& each : left) {
+      total += std::exp((each.logit - peak) / params.temperature);
+    }
+    std::map<TokenId, int> drawn;
+    for (int i = 0; i < kDraws; ++i) {
+      ++drawn[*sample(
+          kKernels,
+          logits,
+          params,
+          {},
+          static_cast<uint64_t>(round),
+          static_cast<uint64_t>(i))];
+    }
+    int counted = 0;
+    for (const Candidate& each : left) {
+      const double share =
+          std::exp((each.logit - peak) / params.temperature) / total;
+      const double deviation = std::sqrt(kDraws * share * (1 - share));
+      EXPECT_NEAR(drawn[each.id], kDraws * share, 5 * deviation + 1) << round;
+      counted += drawn[each.id];
+    }
+    EXPECT_EQ(counted, kDraws) << round;
   }
 }
 

@@ -94,7 +94,7 @@ void Scheduler::admit() {
         std::move(arrival.sink),
         std::move(kv),
         served_,
-        model_.host_kernels(),
+        model_.logit_passes(),
         clock_);
     if (reserved.is_ok()) {
       rows_.push_back(std::move(row));

@@ -23,14 +23,14 @@ Sequence::Sequence(
     std::shared_ptr<GenerationSink> sink,
     KvState kv,
     std::shared_ptr<const ServedModel> model,
-    const KernelSet& kernels,
+    const LogitPasses& passes,
     const Clock& clock)
     : id_(id),
       request_(std::move(request)),
       seed_(seed),
       sink_(std::move(sink)),
       model_(std::move(model)),
-      kernels_(kernels),
+      passes_(passes),
       clock_(clock),
       kv_(std::move(kv)),
       reported_(static_cast<size_t>(kv_.offset())),
@@ -119,7 +119,7 @@ Result<std::vector<GeneratedToken>> Sequence::score(
       INGLE_ASSIGN_OR_RETURN(
           scored_,
           with_logprobs(
-              kernels_,
+              passes_,
               logits.subspan(i * vocabulary, vocabulary),
               rest[i],
               *request_.top_logprobs));
@@ -137,7 +137,7 @@ Status Sequence::generate(std::span<const float> logits, Stopwatch& sampling) {
       logits = processed;
     }
     return sample(
-        kernels_,
+        passes_,
         logits,
         request_.sampling,
         model_->xtc_exempt,
@@ -155,7 +155,7 @@ Status Sequence::generate(std::span<const float> logits, Stopwatch& sampling) {
   if (request_.top_logprobs) {
     INGLE_ASSIGN_OR_RETURN(
         generated,
-        with_logprobs(kernels_, logits, token, *request_.top_logprobs));
+        with_logprobs(passes_, logits, token, *request_.top_logprobs));
   }
   INGLE_RETURN_IF_ERROR(emit(std::move(generated)));
   if (stop_.stopped()) {

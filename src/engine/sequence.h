@@ -33,7 +33,7 @@ class Sequence {
       std::shared_ptr<GenerationSink> sink,
       KvState kv,
       std::shared_ptr<const ServedModel> model,
-      const KernelSet& kernels,
+      const LogitPasses& passes,
       const Clock& clock);
 
   GenerationId id() const {
@@ -94,7 +94,7 @@ class Sequence {
   const uint64_t seed_;
   const std::shared_ptr<GenerationSink> sink_;
   const std::shared_ptr<const ServedModel> model_;
-  const KernelSet& kernels_;
+  const LogitPasses passes_;
   const Clock& clock_;
 
   KvState kv_;

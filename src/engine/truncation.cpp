@@ -87,28 +87,13 @@ Candidate select_by_mass(
 
 // Those in [low, high), by id.
 std::vector<Candidate> between(
-    const KernelSet& kernels,
+    const LogitPasses& passes,
     std::span<const float> logits,
     float low,
     float high) {
-  constexpr size_t kBlock = 4096;
-  std::array<int32_t, kBlock + 15> indices;
   std::vector<Candidate> candidates;
-  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
-    const auto block =
-        logits.subspan(begin, std::min(kBlock, logits.size() - begin));
-    const int found = kernels.find_between(
-        block.data(),
-        static_cast<int>(block.size()),
-        low,
-        high,
-        indices.data());
-    for (const int32_t i :
-         std::span(indices).first(static_cast<size_t>(found))) {
-      candidates.push_back(
-          {block[static_cast<size_t>(i)],
-           static_cast<TokenId>(begin + static_cast<size_t>(i))});
-    }
+  for (const int32_t i : passes.find_between(logits, low, high)) {
+    candidates.push_back({logits[static_cast<size_t>(i)], i});
   }
   return candidates;
 }
@@ -123,19 +108,13 @@ struct Bracket {
 // Between which two of the floors, from the highest to the lowest, the sum of
 // what is above reaches `nucleus`.
 void narrow(
-    const KernelSet& kernels,
+    const LogitPasses& passes,
     std::span<const float> logits,
     float peak,
     const std::array<float, kFloors>& floors,
     double nucleus,
     Bracket& bracket) {
-  std::array<double, kFloors> sums;
-  kernels.exp_sums(
-      logits.data(),
-      static_cast<int>(logits.size()),
-      peak,
-      floors.data(),
-      sums.data());
+  const std::vector<double> sums = passes.exp_sums(logits, peak, floors);
   for (size_t i = 0; i < floors.size(); ++i) {
     if (floors[i] >= bracket.high || floors[i] <= bracket.low) {
       continue;
@@ -153,25 +132,20 @@ void narrow(
 // The last token of what top_p keeps: passes over the logits narrow down where
 // it is, until few are left to be looked at one by one.
 Candidate end_of_nucleus(
-    const KernelSet& kernels,
+    const LogitPasses& passes,
     std::span<const float> logits,
     float peak,
     float top_p) {
   constexpr int kPasses = 3; // each leaves about a ninth of the bracket
   constexpr float kLastReach = 100; // nats; below it, nothing has a weight
-  const double nucleus = static_cast<double>(top_p) *
-      kernels.exp_sum(
-          logits.data(),
-          static_cast<int>(logits.size()),
-          peak,
-          1,
-          std::numeric_limits<float>::lowest());
+  const double nucleus =
+      static_cast<double>(top_p) * passes.exp_sum(logits, peak);
   Bracket bracket;
   std::array<float, kFloors> floors;
   for (size_t i = 0; i < floors.size(); ++i) {
     floors[i] = peak - std::ldexp(kLastReach, -static_cast<int>(7 - i));
   }
-  narrow(kernels, logits, peak, floors, nucleus, bracket);
+  narrow(passes, logits, peak, floors, nucleus, bracket);
   for (int pass = 1; pass < kPasses; ++pass) {
     const float high = std::min(bracket.high, peak);
     const float low = std::max(bracket.low, peak - 2 * kLastReach);
@@ -180,10 +154,10 @@ Candidate end_of_nucleus(
           (high - low) * static_cast<float>(i + 1) /
               static_cast<float>(kFloors + 1);
     }
-    narrow(kernels, logits, peak, floors, nucleus, bracket);
+    narrow(passes, logits, peak, floors, nucleus, bracket);
   }
   return select_by_mass(
-      between(kernels, logits, bracket.low, bracket.high),
+      between(passes, logits, bracket.low, bracket.high),
       peak,
       bracket.before,
       nucleus);
@@ -249,19 +223,11 @@ std::vector<Candidate> most_likely(
   return best;
 }
 
-double exp_sum(std::span<const float> logits, float peak) {
-  double sum = 0;
-  for (const float logit : logits) {
-    sum += weight(logit, peak);
-  }
-  return sum;
-}
-
 std::vector<Candidate> Survivors::list(
-    const KernelSet& kernels,
+    const LogitPasses& passes,
     std::span<const float> logits) const {
   auto candidates = between(
-      kernels, logits, last.logit, std::numeric_limits<float>::infinity());
+      passes, logits, last.logit, std::numeric_limits<float>::infinity());
   std::erase_if(candidates, [&](const Candidate& candidate) {
     return !contains(candidate.logit, candidate.id);
   });
@@ -269,7 +235,7 @@ std::vector<Candidate> Survivors::list(
 }
 
 Survivors truncate(
-    const KernelSet& kernels,
+    const LogitPasses& passes,
     std::span<const float> logits,
     float peak,
     const SamplingParams& params,
@@ -277,7 +243,7 @@ Survivors truncate(
     std::span<const TokenId> xtc_exempt) {
   Survivors survivors;
   if (params.top_p > 0 && params.top_p < 1) {
-    cut_after(survivors, end_of_nucleus(kernels, logits, peak, params.top_p));
+    cut_after(survivors, end_of_nucleus(passes, logits, peak, params.top_p));
   }
   if (params.min_p > 0) {
     apply_min_p(survivors, logits, peak, params);

@@ -9,7 +9,7 @@
 
 #include "base/token.h"
 #include "engine/generator.h"
-#include "kernels/kernel_set.h"
+#include "kernels/logits.h"
 
 namespace ingle {
 
@@ -33,9 +33,6 @@ inline bool precedes(const Candidate& a, const Candidate& b) {
 //       can still be among them.
 std::vector<Candidate> most_likely(std::span<const float> logits, size_t count);
 
-// Σ exp(logit - peak). `peak`: the largest logit.
-double exp_sum(std::span<const float> logits, float peak);
-
 // A set of tokens: those up to one in the order of likelihood, but for what XTC
 // removed. Tokens of logit -inf are in no set.
 struct Survivors {
@@ -56,7 +53,7 @@ struct Survivors {
   }
   // By id.
   std::vector<Candidate> list(
-      const KernelSet& kernels,
+      const LogitPasses& passes,
       std::span<const float> logits) const;
 
   bool contains(float logit, TokenId id) const {
@@ -82,7 +79,7 @@ struct Survivors {
 // Lifetime: `xtc_exempt` outlives what is returned.
 // Requires: `peak` is the largest logit and finite; no NaN; checked parameters.
 Survivors truncate(
-    const KernelSet& kernels,
+    const LogitPasses& passes,
     std::span<const float> logits,
     float peak,
     const SamplingParams& params,

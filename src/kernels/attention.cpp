@@ -332,7 +332,8 @@ Attention::seen_span(int thread, const Item& item, int64_t span) {
     return {span, blocks, stride};
   }
   const auto size = static_cast<int64_t>(shape_.bytes());
-  std::byte* wide = scratch_.widened.data() + thread * kSpanBlocks * size;
+  std::byte* wide = scratch_.widened.data() +
+      static_cast<int64_t>(thread) * kSpanBlocks * size;
   const int last = item.first_token + item.tokens - 1;
   const int begin = seen_of(token(item.first_token).position, span).begin;
   const int end = seen_of(token(last).position, span).end;

@@ -153,12 +153,13 @@ struct KernelSet {
   // more, is 0. Requires: x <= peak, rate > 0.
   double (*exp_sum)(const float* x, int n, float peak, float rate, float floor);
 
-  // The same at rate 1 for kFloors floors at once.
+  // The same at rate 1 for kFewFloors or kFloors floors at once.
   void (*exp_sums)(
       const float* x,
       int n,
       float peak,
       const float* floors,
+      int count,
       double* sums);
 
   // Writes the indices of those in [low, high), in order, and gives their
@@ -171,6 +172,7 @@ struct KernelSet {
       int32_t* indices);
 };
 
+inline constexpr int kFewFloors = 3;
 inline constexpr int kFloors = 8;
 
 // Requires: `isa` is one of supported_isas().

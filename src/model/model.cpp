@@ -41,9 +41,10 @@ size_t Model::weight_bytes() const {
       (kernels() == nullptr ? 0 : kernels()->arena().used_bytes());
 }
 
-const KernelSet& Model::host_kernels() const {
-  return kernels() != nullptr ? kernels()->context().set
-                              : kernel_set(supported_isas().back());
+LogitPasses Model::logit_passes() const {
+  CpuKernels* own = kernels();
+  return own != nullptr ? LogitPasses(own->context().set, &own->pool())
+                        : LogitPasses(kernel_set(supported_isas().back()));
 }
 
 size_t logits_count(const Row& row) {

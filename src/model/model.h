@@ -10,6 +10,7 @@
 #include "base/stopwatch.h"
 #include "base/token.h"
 #include "cache/kv_state.h"
+#include "kernels/logits.h"
 #include "model/config.h"
 #include "model/cpu_kernels.h"
 
@@ -59,8 +60,9 @@ class Model {
   virtual CpuKernels* kernels() const {
     return nullptr;
   }
-  // What to compute with on the host: those, or the quickest there are.
-  const KernelSet& host_kernels() const;
+  // What looks at logits: those kernels and threads, or the quickest kernels
+  // there are on the caller's thread. Not longer than the model.
+  LogitPasses logit_passes() const;
 };
 
 // Builds, evaluates and commits one step. `evaluation`, which may be null, gets

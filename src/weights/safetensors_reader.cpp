@@ -185,12 +185,11 @@ Status check_layout(
   return Status::ok();
 }
 
+// Null where MLX was given none to write.
 Status check_metadata(const json& metadata, const std::string& origin) {
-  bool good = metadata.is_object();
-  if (good) {
-    for (const json& value : metadata) {
-      good = good && value.is_string();
-    }
+  bool good = metadata.is_object() || metadata.is_null();
+  for (const json& value : metadata) {
+    good = good && value.is_string();
   }
   return good
       ? Status::ok()

@@ -56,6 +56,17 @@ TEST(Safetensors, ReadsAValidFile) {
   EXPECT_TRUE(parsed->at("empty").bytes.empty());
 }
 
+TEST(Safetensors, MlxWritesNullWhereThereIsNoMetadata) {
+  const auto parsed = parse_safetensors(
+      as_bytes(file_of(
+          R"({"__metadata__":null,)"
+          R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+          4)),
+      "m");
+  ASSERT_TRUE(parsed.is_ok()) << parsed.status().message();
+  EXPECT_EQ(parsed->size(), 1u);
+}
+
 TEST(Safetensors, NoTensorsIsValid) {
   EXPECT_TRUE(parse_safetensors(as_bytes(file_of("{}", 0)), "m").is_ok());
 }
@@ -95,6 +106,9 @@ TEST(Safetensors, HeaderIsNotAnObjectOfTensors) {
       problem(std::string(100'000, '['), 0), HasSubstr("nested too deeply"));
   EXPECT_THAT(
       problem(R"({"__metadata__":{"n":1}})", 0), HasSubstr("map of strings"));
+  EXPECT_THAT(
+      problem(R"({"__metadata__":["n"]})", 0), HasSubstr("map of strings"));
+  EXPECT_THAT(problem(R"({"__metadata__":1})", 0), HasSubstr("map of strings"));
 }
 
 TEST(Safetensors, DuplicateName) {
