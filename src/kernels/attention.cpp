@@ -234,20 +234,22 @@ void Attention::pack_queries(int thread, const Item& item) {
 }
 
 void Attention::attend(int thread) {
+  const Item* packed = nullptr;
   if (has_many_) {
     put_all(thread);
     context_.pool.barrier(thread);
     size_t i = 0;
     while ((i = next_item_.fetch_add(1, std::memory_order_relaxed)) <
            scratch_.items.size()) {
-      attend_item(thread, scratch_.items[i]);
+      attend_item(thread, scratch_.items[i], packed);
     }
     return;
   }
+  // Each thread has neighbouring spans: it reads ahead.
   const Share share = share_of(
       static_cast<int>(scratch_.items.size()), thread, context_.pool.threads());
   for (int i = share.begin; i < share.end; ++i) {
-    attend_item(thread, scratch_.items[static_cast<size_t>(i)]);
+    attend_item(thread, scratch_.items[static_cast<size_t>(i)], packed);
   }
 }
 
@@ -308,12 +310,11 @@ bool Attention::attend_rows(
   return true;
 }
 
-// A query's partial results, by span; null where there are none.
+// A query's partial results, by span. Requires: it has any.
 PartialAttention* Attention::partials_of(int query) {
   const Token& t = token(query / view_.heads);
-  return t.first_partial < 0 ? nullptr
-                             : scratch_.partials.data() + t.first_partial +
-          ptrdiff_t{query % view_.heads} * t.spans;
+  return scratch_.partials.data() + t.first_partial +
+      ptrdiff_t{query % view_.heads} * t.spans;
 }
 
 // Of the item's head: the first block of a span.
@@ -359,12 +360,26 @@ void Attention::attend_span(const Item& item, int64_t number, int thread) {
   }
 }
 
-void Attention::attend_item(int thread, const Item& item) {
-  const int rows = item.tokens * heads_per_kv();
+// `packed`: whose queries the thread has packed last.
+void Attention::attend_item(int thread, const Item& item, const Item*& packed) {
   if (!has_many_) {
     put_own(item);
   }
-  pack_queries(thread, item);
+  if (packed == nullptr || packed->first_token != item.first_token ||
+      packed->kv_head != item.kv_head) {
+    pack_queries(thread, item);
+  }
+  packed = &item;
+  if (token(item.first_token).first_partial < 0) {
+    attend_spans(thread, item);
+  } else {
+    attend_piece(thread, item);
+  }
+}
+
+// All that the item's queries see: merged span by span.
+void Attention::attend_spans(int thread, const Item& item) {
+  const int rows = item.tokens * heads_per_kv();
   PartialAttention* totals = running_of(thread);
   for (int r = 0; r < rows; ++r) {
     clear(totals[r], shape_.padded_dim());
@@ -373,14 +388,25 @@ void Attention::attend_item(int thread, const Item& item) {
     attend_span(item, span, thread);
   }
   for (int r = 0; r < rows; ++r) {
-    const int query = query_index(item, r);
-    if (PartialAttention* partials = partials_of(query)) {
-      PartialAttention& part = partials[item.piece];
-      part.max = totals[r].max;
-      part.weight = totals[r].weight;
-      std::copy_n(totals[r].values, shape_.padded_dim(), part.values);
-    } else {
-      context_.set.finish(totals[r], view_.head_dim, attended_of(query));
+    context_.set.finish(
+        totals[r], view_.head_dim, attended_of(query_index(item, r)));
+  }
+}
+
+// One span, to be merged with others later.
+void Attention::attend_piece(int thread, const Item& item) {
+  const KvSpan span = seen_span(thread, item, item.first_span);
+  const int rows = item.tokens * heads_per_kv();
+  for (int first = 0; first < rows; first += context_.set.query_rows) {
+    const int count = std::min(context_.set.query_rows, rows - first);
+    PartialAttention results[kMaxQueryRows];
+    for (int r = 0; r < count; ++r) {
+      results[r] = partials_of(query_index(item, first + r))[item.piece];
+      clear(results[r], shape_.padded_dim());
+    }
+    attend_rows(thread, item, span, first, count, results);
+    for (int r = 0; r < count; ++r) {
+      partials_of(query_index(item, first + r))[item.piece] = results[r];
     }
   }
 }

@@ -55,7 +55,9 @@ class Attention {
   void put(int token, int kv_head);
   void put_own(const Item& item);
   void pack_queries(int thread, const Item& item);
-  void attend_item(int thread, const Item& item);
+  void attend_item(int thread, const Item& item, const Item*& packed);
+  void attend_spans(int thread, const Item& item);
+  void attend_piece(int thread, const Item& item);
   const std::byte* blocks_of(const Item& item, int64_t span) const;
   KvSpan seen_span(int thread, const Item& item, int64_t span);
   void attend_span(const Item& item, int64_t span, int thread);

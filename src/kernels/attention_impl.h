@@ -121,21 +121,24 @@ struct SpanScratch {
 
 // total[row][lane] += dot(left[row], right[lane]) over `pairs` pairs. Sums of
 // its own stay in registers; those of a caller that it is inlined into do not.
+// `soon`: what is as long as `right`, and is read next but one.
 template <class S, int R, int L>
 __attribute__((noinline)) void multiply_pairs(
     const int32_t* const (&left)[R],
     const std::byte* right,
     size_t right_stride,
     int pairs,
+    const std::byte* soon,
     typename S::I (&total)[R][L]) {
   typename S::I sums[R][L];
   unroll<R * L>([&](auto i) __attribute__((always_inline)) {
     sums[i / L][i % L] = total[i / L][i % L];
   });
-  for (int i = 0; i < pairs; ++i, right += right_stride) {
+  for (int i = 0; i < pairs; ++i, right += right_stride, soon += right_stride) {
     typename S::I lanes[L];
     unroll<L>([&](auto l) __attribute__((always_inline)) {
       lanes[l] = S::load_ints(right + 64 * l);
+      __builtin_prefetch(soon + 64 * l, 0, 2);
     });
     unroll<R>([&](auto r) __attribute__((always_inline)) {
       const auto x = S::set1_int(left[r][i]);
@@ -187,6 +190,7 @@ void score_block(const SpanQuery& q, int block, SpanScratch& scratch) {
         keys + 4 * p,
         4 * kBlockPositions,
         q.shape.padded_dim() / 2,
+        keys + q.shape.half_bytes() + 4 * p,
         sums);
     unroll<R>([&](auto r) __attribute__((always_inline)) {
       float* scores = scratch.scores[r] + block * kBlockPositions + p;
@@ -298,6 +302,7 @@ INGLE_INLINE void sum_values(
         values,
         4 * static_cast<size_t>(q.shape.padded_dim()),
         kBlockPositions / 2,
+        q.blocks + (b + kSpanBlocks) * q.block_stride + 4 * dim,
         sums);
   }
   unroll<R>([&](auto r) __attribute__((always_inline)) {
