@@ -1,14 +1,15 @@
 // What a model has to run on the CPU kernels.
 #pragma once
 
-#include <memory>
+#include <vector>
+
+#include <mlx/array.h>
 
 #include "base/stopwatch.h"
 #include "kernels/arena.h"
 #include "kernels/layer.h"
 #include "kernels/thread_pool.h"
 #include "model/numerics.h"
-#include "model/output_buffers.h"
 
 namespace ingle {
 
@@ -43,9 +44,10 @@ class CpuKernels {
       fn();
     }
   }
-  OutputBuffers& outputs() {
-    return *outputs_;
-  }
+  // [rows, columns] in f32, to be filled. An array that nobody has any more is
+  // given again: in a step of one token, to make and drop one for each layer
+  // takes a percent of the time, and in one of many tokens, fresh pages do.
+  mlx::core::array output(int rows, int columns);
   // Of the packed weights.
   Arena& arena() {
     return arena_;
@@ -56,7 +58,7 @@ class CpuKernels {
   KernelContext context_;
   Arena arena_;
   Stopwatch* stopwatch_ = nullptr;
-  std::shared_ptr<OutputBuffers> outputs_ = std::make_shared<OutputBuffers>();
+  std::vector<mlx::core::array> given_; // of the shapes that a step has
 };
 
 } // namespace ingle

@@ -15,15 +15,14 @@ namespace {
 template <class Compute>
 class KernelPrimitive final : public mx::UnaryPrimitive {
  public:
-  KernelPrimitive(mx::Stream stream, CpuKernels& kernels, Compute compute)
+  KernelPrimitive(mx::Stream stream, Compute compute)
       : mx::UnaryPrimitive(stream),
-        kernels_(kernels),
         compute_(std::make_shared<Compute>(std::move(compute))) {}
 
   // MLX's ops only queue their work here, on a thread of their stream: so does
   // this one, and holds what it needs beyond the primitive's own life.
   void eval_cpu(const std::vector<mx::array>& inputs, mx::array& out) override {
-    out.set_data(kernels_.outputs().take(out.nbytes()));
+    out.set_data(mx::allocator::malloc(out.nbytes()));
     mx::cpu::get_command_encoder(stream()).dispatch(
         [compute = compute_,
          x = inputs.front().data<float>(),
@@ -37,7 +36,6 @@ class KernelPrimitive final : public mx::UnaryPrimitive {
   }
 
  private:
-  CpuKernels& kernels_;
   std::shared_ptr<Compute> compute_;
 };
 
@@ -45,11 +43,7 @@ class KernelPrimitive final : public mx::UnaryPrimitive {
 template <class Compute>
 mx::array
 computed(CpuKernels& kernels, int rows, int columns, Compute&& compute) {
-  const size_t count = static_cast<size_t>(rows) * static_cast<size_t>(columns);
-  mx::array out(
-      kernels.outputs().take(count * sizeof(float)),
-      mx::Shape{rows, columns},
-      mx::float32);
+  mx::array out = kernels.output(rows, columns);
   kernels.evaluate([&] { compute(out.data<float>()); });
   return out;
 }
@@ -71,7 +65,7 @@ mx::array computed_from(
       {rows, columns},
       mx::float32,
       std::make_shared<KernelPrimitive<Compute>>(
-          mx::default_stream(mx::Device::cpu), kernels, std::move(compute)),
+          mx::default_stream(mx::Device::cpu), std::move(compute)),
       {x});
 }
 

@@ -345,6 +345,22 @@ TEST(KernelModel, OpsOfWhatIsNotEvaluatedYetGiveTheSameBits) {
   EXPECT_EQ(at_once.data<float>()[64], -180);
 }
 
+TEST(KernelModel, OutputsAreGivenAgainOnceNobodyHasThem) {
+  CpuKernels kernels(supported_isas().back(), 1, Numerics::kNear);
+  std::optional<mx::array> first = kernels.output(2, 8);
+  const mx::array second = kernels.output(2, 8);
+  const auto id = first->id();
+  EXPECT_NE(second.id(), id);
+  EXPECT_NE(second.data<float>(), first->data<float>());
+  first.reset();
+  EXPECT_NE(kernels.output(3, 8).id(), id);
+  EXPECT_EQ(kernels.output(2, 8).id(), id);
+  for (int rows = 4; rows < 40; ++rows) {
+    EXPECT_EQ(kernels.output(rows, 8).shape(), mx::Shape({rows, 8}));
+  }
+  EXPECT_EQ(second.shape(), mx::Shape({2, 8}));
+}
+
 TEST(KernelModel, StepHoldsNoMoreThanItsInputAndOutput) {
   const auto model = load_tiny({.numerics = Numerics::kNear});
   const auto prompt = some_tokens(256);
