@@ -14,6 +14,7 @@ namespace ingle {
 
 class BlockKvCache final : public KvCache {
  public:
+  // Requires: head_dim <= kMaxQuantizedDim where it has 8 or 4 bits.
   BlockKvCache(int kv_heads, KvBlockShape shape)
       : kv_heads_(kv_heads), shape_(shape) {}
 
@@ -22,7 +23,8 @@ class BlockKvCache final : public KvCache {
   }
   int64_t capacity() const override;
   size_t bytes() const override;
-  // Throws std::bad_alloc, as does extend().
+  // Throws std::bad_alloc, as does extend(). The pages are the system's promise
+  // until they are written.
   void reserve(int64_t positions) override;
   int64_t pending() const override {
     return pending_;
@@ -36,6 +38,14 @@ class BlockKvCache final : public KvCache {
   void trim(int64_t position) override;
   std::shared_ptr<const KvLayerSnapshot> snapshot(
       int64_t length) const override;
+
+  const KvBlockShape& shape() const {
+    return shape_;
+  }
+  // What extend() has given blocks of: for those who write them later.
+  std::shared_ptr<const void> buffer() const {
+    return buffer_;
+  }
 
   // Adds `positions` rows to the pending step, for the kernels to write.
   // Gives the blocks [position / 64][kv_heads]; they stay where they are until

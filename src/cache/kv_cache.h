@@ -2,7 +2,7 @@
 // that the model has read.
 //
 // Two lengths count positions. offset() is what is committed. Between append()
-// and commit() a step is pending: its rows are part of the graph being built
+// and commit() a step is pending: its rows are part of what is computed
 // but not of offset(). A step that fails is abandoned.
 //
 // Rows below offset() never change, so a snapshot is a reference and a range.

@@ -1,7 +1,7 @@
 // All caches of one sequence, and the rule that they move together.
 //
-// A step appends to every layer, is evaluated once, and then committed: after
-// that all layers stand at the same offset. The request owns its state; a
+// A step appends to every layer, is evaluated, and then committed: after that
+// all layers stand at the same offset. The request owns its state; a
 // snapshot of it shares the rows.
 //
 // Threads: the engine thread alone.
@@ -52,8 +52,9 @@ class KvState {
   void reserve(int64_t positions);
 
   // What writes the pending rows of caches that have no arrays for them
-  // (BlockKvCache), in all layers up to the last: later layers' writers are
-  // made from earlier ones', and the last one set is kept alone.
+  // (BlockKvCache) and are not evaluated yet, in all layers up to the last:
+  // later layers' writers are made from earlier ones', and the last one set is
+  // kept alone.
   void set_writer(const mx::array& writer) {
     writer_ = writer;
   }

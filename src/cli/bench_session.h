@@ -32,8 +32,8 @@ struct Measurement {
 };
 
 // Runs the engine's own scheduler, so that a step holds all that a step of the
-// server does: building, evaluation, sampling, text. It has no limit of the
-// context: sizes may go past the model's own.
+// server does: evaluation and what is around it, sampling, text. It has no
+// limit of the context: sizes may go past the model's own.
 //
 // Threads: one, which loads, runs and destroys it.
 class BenchSession {

@@ -88,10 +88,15 @@ TokenId draw_from_floor(
   target -= std::accumulate(
       sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(block), 0.0);
   const auto rest = logits.subspan(block * kBlock);
+  std::vector<double> weights;
+  for (const float logit : rest.first(std::min(kBlock, rest.size()))) {
+    weights.push_back(logit >= floor ? weight_of(logit, peak, temperature) : 0);
+  }
+  // The block's sum was made in f32: a target near its end is not to end up
+  // behind all that has a weight.
+  target *= std::accumulate(weights.begin(), weights.end(), 0.0) / sums[block];
   const size_t in_block =
-      find_target(std::min(kBlock, rest.size()), target, [&](size_t i) {
-        return rest[i] >= floor ? weight_of(rest[i], peak, temperature) : 0;
-      });
+      find_target(weights.size(), target, [&](size_t i) { return weights[i]; });
   return static_cast<TokenId>(block * kBlock + in_block);
 }
 
@@ -127,6 +132,12 @@ TokenId draw(
       : draw_of(survivors.list(passes, logits), temperature, uniform);
 }
 
+// Of this there is no quotient left to draw by: the largest logit it is.
+bool is_cold(float temperature) {
+  constexpr float kColdest = 1e-30f;
+  return temperature < kColdest;
+}
+
 // How many equals of the token come before it.
 std::ptrdiff_t equals_before(
     std::span<const float> logits,
@@ -142,7 +153,7 @@ bool is_in_nucleus(
     float peak,
     float top_p,
     const Candidate& token) {
-  const float floors[kFewFloors] = {
+  const float floors[kFloors] = {
       std::numeric_limits<float>::lowest(),
       token.logit,
       std::nextafter(token.logit, kInfinity)};
@@ -194,7 +205,7 @@ Result<TokenId> sample(
     uint64_t seed,
     uint64_t step) {
   INGLE_ASSIGN_OR_RETURN(const TokenId best, find_best(passes, logits));
-  if (params.temperature <= 0) {
+  if (is_cold(params.temperature)) {
     return best;
   }
   StepRandom random(seed, step);

@@ -15,7 +15,9 @@ namespace ingle {
 // have been applied.
 //
 // Temperature 0 is argmax (the lowest id of equals) and ignores the rest. Else
-// the draw is over what truncate() leaves, by softmax(logits / temperature).
+// the draw is over what top_p, min_p, XTC and top_k leave (truncation.h), by
+// softmax(logits / temperature); where XTC does not act, top_p is decided token
+// by token instead of beforehand.
 // XTC acts if a first draw is at most its probability; `xtc_exempt` are the ids
 // that it never removes.
 //

@@ -66,6 +66,15 @@ TEST(Acceptance, greedy_ignores_truncation) {
       *sample(kKernels, std::vector<float>{0, 2, 2}, params, {}, 1, 1), 1);
 }
 
+TEST(Sampler, TemperatureNextToNothingIsGreedy) {
+  for (const float temperature : {1e-44f, 1e-40f, 3e-39f, 1e-31f, 1e-29f}) {
+    SamplingParams params = at_temperature(temperature);
+    EXPECT_EQ(drawn(params), std::set<TokenId>{1});
+    params.top_p = 0.9f;
+    EXPECT_EQ(drawn(params), std::set<TokenId>{1});
+  }
+}
+
 // Acceptance 8.
 TEST(Acceptance, topk1_is_greedy) {
   for (const float temperature : {0.001f, 0.1f, 1.0f, 5.0f, 1000.0f}) {

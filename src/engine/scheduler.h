@@ -1,7 +1,7 @@
 // One continuous batch of ragged rows: every generation is a row.
 //
 // A step forwards at most one piece of a prompt and one token of every row that
-// decodes, in one graph with one evaluation. Rows keep their own caches from
+// decodes, all of them together. Rows keep their own caches from
 // admission to their end; joining and leaving are list operations.
 //
 // What fails together: a failed forward fails the rows of that step. What fails
@@ -74,8 +74,8 @@ class Scheduler {
   // Admits what fits and runs one step. Does nothing when not busy.
   void step();
 
-  // How much of all steps so far MLX took to evaluate their graphs, and
-  // processors and samplers took to pick tokens.
+  // How much of all steps so far the model took to compute, and processors and
+  // samplers took to pick tokens.
   std::chrono::steady_clock::duration evaluation_time() const {
     return evaluation_.total();
   }

@@ -59,13 +59,11 @@ void cut_after(Survivors& survivors, const Candidate& last) {
   }
 }
 
-// The last candidate that has less than `mass` before it, where all of them
-// have `before` before them: a quickselect by weight.
-Candidate select_by_mass(
-    std::vector<Candidate> candidates,
-    float peak,
-    double before,
-    double mass) {
+// The last candidate that has less than `mass` before it: a quickselect by
+// weight. Requires: there is one.
+Candidate
+select_by_mass(std::vector<Candidate> candidates, float peak, double mass) {
+  double before = 0;
   auto begin = candidates.begin();
   auto end = candidates.end();
   while (end - begin > 1) {
@@ -98,68 +96,23 @@ std::vector<Candidate> between(
   return candidates;
 }
 
-// Logits in [low, high) hold the end of the nucleus; those above have `before`.
-struct Bracket {
-  float low = std::numeric_limits<float>::lowest();
-  float high = std::numeric_limits<float>::infinity();
-  double before = 0;
-};
-
-// Between which two of the floors, from the highest to the lowest, the sum of
-// what is above reaches `nucleus`.
-void narrow(
-    const LogitPasses& passes,
-    std::span<const float> logits,
-    float peak,
-    const std::array<float, kFloors>& floors,
-    double nucleus,
-    Bracket& bracket) {
-  const std::vector<double> sums = passes.exp_sums(logits, peak, floors);
-  for (size_t i = 0; i < floors.size(); ++i) {
-    if (floors[i] >= bracket.high || floors[i] <= bracket.low) {
-      continue;
-    }
-    if (sums[i] < nucleus) {
-      bracket.high = floors[i];
-      bracket.before = sums[i];
-    } else {
-      bracket.low = floors[i];
-      return;
-    }
-  }
-}
-
-// The last token of what top_p keeps: passes over the logits narrow down where
-// it is, until few are left to be looked at one by one.
+// The last token of what top_p keeps. It is looked for among the few that are
+// near the most likely one, if they hold enough.
 Candidate end_of_nucleus(
     const LogitPasses& passes,
     std::span<const float> logits,
     float peak,
     float top_p) {
-  constexpr int kPasses = 3; // each leaves about a ninth of the bracket
-  constexpr float kLastReach = 100; // nats; below it, nothing has a weight
-  const double nucleus =
-      static_cast<double>(top_p) * passes.exp_sum(logits, peak);
-  Bracket bracket;
-  std::array<float, kFloors> floors;
-  for (size_t i = 0; i < floors.size(); ++i) {
-    floors[i] = peak - std::ldexp(kLastReach, -static_cast<int>(7 - i));
-  }
-  narrow(passes, logits, peak, floors, nucleus, bracket);
-  for (int pass = 1; pass < kPasses; ++pass) {
-    const float high = std::min(bracket.high, peak);
-    const float low = std::max(bracket.low, peak - 2 * kLastReach);
-    for (size_t i = 0; i < floors.size(); ++i) {
-      floors[i] = high -
-          (high - low) * static_cast<float>(i + 1) /
-              static_cast<float>(kFloors + 1);
-    }
-    narrow(passes, logits, peak, floors, nucleus, bracket);
-  }
+  const std::array<float, kFloors> floors = {
+      std::numeric_limits<float>::lowest(), peak - 16, peak - 8};
+  const std::vector<double> sums = passes.exp_sums(logits, peak, floors);
+  const double nucleus = static_cast<double>(top_p) * sums[0];
+  const float low = sums[2] >= nucleus ? floors[2]
+      : sums[1] >= nucleus             ? floors[1]
+                                       : floors[0];
   return select_by_mass(
-      between(passes, logits, bracket.low, bracket.high),
+      between(passes, logits, low, std::numeric_limits<float>::infinity()),
       peak,
-      bracket.before,
       nucleus);
 }
 

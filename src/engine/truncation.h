@@ -75,7 +75,8 @@ struct Survivors {
 // stay. top_k keeps the first k.
 //
 // Cost:     one exp per logit with top_p, one for what is left with XTC; a few
-//           comparisons per logit. No sort.
+//           comparisons per logit. No sort. sample() asks for top_p only where
+//           XTC acts.
 // Lifetime: `xtc_exempt` outlives what is returned.
 // Requires: `peak` is the largest logit and finite; no NaN; checked parameters.
 Survivors truncate(

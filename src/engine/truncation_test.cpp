@@ -82,6 +82,17 @@ TEST(Acceptance, top_p_boundary) {
   EXPECT_EQ(kept(halves, top_p(0.51f)), (Ids{0, 1}));
 }
 
+// f32 sums fall short of the mass where its parts are of very different sizes.
+TEST(Truncation, TopPNextToOneKeepsSomethingOfAnyLogits) {
+  for (const int size : {3000, 50'000}) {
+    std::vector<float> logits(static_cast<size_t>(size), -15.0f);
+    logits[3] = 0;
+    for (const float p : {0.9999999f, std::nextafter(1.0f, 0.0f)}) {
+      EXPECT_FALSE(kept(logits, top_p(p)).empty());
+    }
+  }
+}
+
 // Acceptance 11. What survives keeps its logit: a set of ids is all there is.
 TEST(Acceptance, min_p_exact_set) {
   EXPECT_EQ(kept(kLogits, min_p(0)), kAll);

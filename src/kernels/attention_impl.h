@@ -40,10 +40,6 @@ void rotate(
   }
 }
 
-INGLE_INLINE float ratio(float a, float b) {
-  return b > 0 ? a / b : 0;
-}
-
 // Up to 16 elements, the missing ones 0.
 template <class S>
 INGLE_INLINE void
@@ -121,24 +117,24 @@ struct SpanScratch {
 
 // total[row][lane] += dot(left[row], right[lane]) over `pairs` pairs. Sums of
 // its own stay in registers; those of a caller that it is inlined into do not.
-// `soon`: what is as long as `right`, and is read next but one.
+// `next`: what is as long as `right`, and is read after it.
 template <class S, int R, int L>
 __attribute__((noinline)) void multiply_pairs(
     const int32_t* const (&left)[R],
     const std::byte* right,
     size_t right_stride,
     int pairs,
-    const std::byte* soon,
+    const std::byte* next,
     typename S::I (&total)[R][L]) {
   typename S::I sums[R][L];
   unroll<R * L>([&](auto i) __attribute__((always_inline)) {
     sums[i / L][i % L] = total[i / L][i % L];
   });
-  for (int i = 0; i < pairs; ++i, right += right_stride, soon += right_stride) {
+  for (int i = 0; i < pairs; ++i, right += right_stride, next += right_stride) {
     typename S::I lanes[L];
     unroll<L>([&](auto l) __attribute__((always_inline)) {
       lanes[l] = S::load_ints(right + 64 * l);
-      __builtin_prefetch(soon + 64 * l, 0, 2);
+      __builtin_prefetch(next + 64 * l, 0, 2);
     });
     unroll<R>([&](auto r) __attribute__((always_inline)) {
       const auto x = S::set1_int(left[r][i]);
@@ -172,10 +168,23 @@ inline BlockRange blocks_seen(const SpanQuery& q) {
   return range;
 }
 
+// The keys and values of a block.
+INGLE_INLINE const std::byte* keys_of(const SpanQuery& q, int block) {
+  return q.blocks + block * q.block_stride;
+}
+INGLE_INLINE const std::byte* values_of(const SpanQuery& q, int block) {
+  return keys_of(q, block) + q.shape.half_bytes();
+}
+
+// `next`: the keys or values that are read after the block's keys.
 template <class S, int R>
-void score_block(const SpanQuery& q, int block, SpanScratch& scratch) {
+void score_block(
+    const SpanQuery& q,
+    int block,
+    const std::byte* next,
+    SpanScratch& scratch) {
   constexpr int kWidth = S::kAttentionLanes;
-  const std::byte* keys = q.blocks + block * q.block_stride;
+  const std::byte* keys = keys_of(q, block);
   const auto key_scales =
       reinterpret_cast<const float*>(keys + q.shape.scales_offset());
   const int32_t* queries[R];
@@ -190,7 +199,7 @@ void score_block(const SpanQuery& q, int block, SpanScratch& scratch) {
         keys + 4 * p,
         4 * kBlockPositions,
         q.shape.padded_dim() / 2,
-        keys + q.shape.half_bytes() + 4 * p,
+        next + 4 * p,
         sums);
     unroll<R>([&](auto r) __attribute__((always_inline)) {
       float* scores = scratch.scores[r] + block * kBlockPositions + p;
@@ -295,14 +304,16 @@ INGLE_INLINE void sum_values(
       weights[r] = reinterpret_cast<const int32_t*>(
           scratch.weights[r] + b * kBlockPositions);
     }
-    const std::byte* values =
-        q.blocks + b * q.block_stride + q.shape.half_bytes() + 4 * dim;
+    // After the last block come the keys of the next span.
+    const std::byte* next = b + 1 < range.end
+        ? values_of(q, b + 1)
+        : keys_of(q, range.begin + kSpanBlocks);
     multiply_pairs<S, R, L>(
         weights,
-        values,
+        values_of(q, b) + 4 * dim,
         4 * static_cast<size_t>(q.shape.padded_dim()),
         kBlockPositions / 2,
-        q.blocks + (b + kSpanBlocks) * q.block_stride + 4 * dim,
+        next + 4 * dim,
         sums);
   }
   unroll<R>([&](auto r) __attribute__((always_inline)) {
@@ -321,7 +332,11 @@ void attend_rows(const SpanQuery& q, PartialAttention* results) {
   const BlockRange range = blocks_seen(q);
   SpanScratch scratch;
   for (int b = range.begin; b < range.end; ++b) {
-    score_block<S, R>(q, b, scratch);
+    score_block<S, R>(
+        q,
+        b,
+        b + 1 < range.end ? keys_of(q, b + 1) : values_of(q, range.begin),
+        scratch);
   }
   for (int r = 0; r < R; ++r) {
     if (q.begins[r] < q.ends[r]) {

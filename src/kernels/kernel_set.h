@@ -51,7 +51,7 @@ enum class Activation : uint8_t { kSilu, kGeluTanh };
 struct Product {
   const PackedMatrix* matrix = nullptr;
   const float* bias = nullptr; // [N] or null
-  const PackedMatrix* up = nullptr; // of the shape of `matrix`, or null
+  const PackedMatrix* up = nullptr; // of matrix' shape and format, or null
   const float* up_bias = nullptr;
   Activation activation = Activation::kSilu;
   const float* addend = nullptr; // may be `out`
@@ -108,6 +108,13 @@ struct KernelSet {
   void (
       *multiply)(const Product& product, int begin, int end, const Tile& tile);
 
+  // gate = activation(gate) * up; [n].
+  void (*activate_gate)(
+      float* gate,
+      const float* up,
+      Activation activation,
+      int n);
+
   // Rotates the first `dims` of a head. cosines, sines: [dims / 2].
   // Pairs are (i, i + dims / 2), or (2i, 2i + 1) where `traditional`.
   void (*rotate)(
@@ -153,13 +160,12 @@ struct KernelSet {
   // more, is 0. Requires: x <= peak, rate > 0.
   double (*exp_sum)(const float* x, int n, float peak, float rate, float floor);
 
-  // The same at rate 1 for kFewFloors or kFloors floors at once.
+  // The same at rate 1 for kFloors floors at once.
   void (*exp_sums)(
       const float* x,
       int n,
       float peak,
       const float* floors,
-      int count,
       double* sums);
 
   // Writes the indices of those in [low, high), in order, and gives their
@@ -172,8 +178,7 @@ struct KernelSet {
       int32_t* indices);
 };
 
-inline constexpr int kFewFloors = 3;
-inline constexpr int kFloors = 8;
+inline constexpr int kFloors = 3;
 
 // Requires: `isa` is one of supported_isas().
 const KernelSet& kernel_set(Isa isa);

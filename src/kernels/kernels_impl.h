@@ -21,6 +21,7 @@ constexpr KernelSet make_kernel_set(Isa isa) {
       rms_norm<S>,
       pack_tile<S>,
       multiply<S>,
+      activate_gate<S>,
       rotate<S>,
       pack_query<S>,
       put<S>,

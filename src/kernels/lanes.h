@@ -32,6 +32,11 @@ INGLE_INLINE void unroll(F&& f) {
       }(std::make_integer_sequence<int, N>());
 }
 
+// a / b where b is of a size that means anything, else 0.
+INGLE_INLINE float ratio(float a, float b) {
+  return b > 1e-30f ? a / b : 0;
+}
+
 // The first n of 16 lanes, the others 0.
 template <class S>
 INGLE_INLINE typename S::F load_some(const float* x, int n) {

@@ -1,5 +1,7 @@
 #include "kernels/layer.h"
 
+#include <algorithm>
+
 #include "kernels/attention.h"
 #include "kernels/products.h"
 
@@ -25,6 +27,10 @@ auto normed_row_of(
         row);
     return row;
   };
+}
+
+bool has_format_of(const PackedMatrix& a, const PackedMatrix& b) {
+  return a.bits == b.bits && a.group_size == b.group_size && a.type == b.type;
 }
 
 int token_count(std::span<const AttentionRow> rows) {
@@ -94,11 +100,13 @@ class MlpPart {
         view_(view),
         x_(x),
         out_(out),
+        tokens_(tokens),
+        are_alike_(has_format_of(*view.gate.matrix, *view.up.matrix)),
         normed_(context, tokens, {view.gate, view.up}),
         activated_(context, tokens, {view.down}) {
     context.projected.reserve(
         sizeof(float) * static_cast<size_t>(tokens) *
-        static_cast<size_t>(view.gate.matrix->rows));
+        static_cast<size_t>(view.gate.matrix->rows) * (are_alike_ ? 1 : 2));
   }
 
   void operator()(int thread) {
@@ -106,17 +114,22 @@ class MlpPart {
     const int inner = view_.gate.matrix->rows;
     const auto activated = reinterpret_cast<float*>(context_.projected.data());
     normed_.pack(thread, normed_row_of(context_, view_.norm, x_, hidden));
-    normed_.multiply(
-        thread,
-        {.matrix = view_.gate.matrix,
-         .bias = view_.gate.bias,
-         .up = view_.up.matrix,
-         .up_bias = view_.up.bias,
-         .activation = view_.activation,
-         .out = activated,
-         .stride = inner});
-    context_.pool.barrier(thread);
-    activated_.pack(thread, row_of(activated, inner));
+    if (are_alike_) {
+      multiply(thread, view_.gate, &view_.up, activated);
+      context_.pool.barrier(thread);
+      activated_.pack(thread, row_of(activated, inner));
+    } else {
+      float* up = activated + static_cast<int64_t>(tokens_) * inner;
+      multiply(thread, view_.gate, nullptr, activated);
+      multiply(thread, view_.up, nullptr, up);
+      context_.pool.barrier(thread);
+      activated_.pack(thread, [&](int t, float* row) -> const float* {
+        const auto at = static_cast<int64_t>(t) * inner;
+        std::copy_n(activated + at, inner, row);
+        context_.set.activate_gate(row, up + at, view_.activation, inner);
+        return row;
+      });
+    }
     activated_.multiply(
         thread,
         {.matrix = view_.down.matrix,
@@ -127,10 +140,28 @@ class MlpPart {
   }
 
  private:
+  void multiply(
+      int thread,
+      const LinearView& linear,
+      const LinearView* up,
+      float* out) const {
+    normed_.multiply(
+        thread,
+        {.matrix = linear.matrix,
+         .bias = linear.bias,
+         .up = up == nullptr ? nullptr : up->matrix,
+         .up_bias = up == nullptr ? nullptr : up->bias,
+         .activation = view_.activation,
+         .out = out,
+         .stride = linear.matrix->rows});
+  }
+
   KernelContext& context_;
   const MlpView& view_;
   const float* x_;
   float* out_;
+  int tokens_;
+  bool are_alike_; // gate and up are multiplied side by side
   ProductInputs normed_;
   ProductInputs activated_;
 };

@@ -55,7 +55,7 @@ void embed(
 
 // One sequence's tokens in a step.
 struct AttentionRow {
-  int tokens = 0;
+  int tokens = 0; // at least one
   int64_t position = 0; // of the first of them
   // The layer's blocks [position / 64][kv_heads], with room for the tokens; no
   // other row of the step has the same.

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/testing/bounds.h"
 #include "kernels/testing/random_weights.h"
 
 namespace ingle {
@@ -27,6 +28,7 @@ struct LayerConfig {
   int odd_bits = 4; // of v, down
   bool has_bias = false;
   int kv_bits = 16;
+  int up_bits = -1; // other than the gate's; -1: as it
   float sharpness = 1; // of the softmax: how much of an error in keys it shows
 };
 
@@ -41,7 +43,7 @@ class Layer {
     v = matrix(kv_width, kHidden, c.odd_bits);
     o = matrix(kHidden, q_width, c.bits);
     gate = matrix(kInner, kHidden, c.bits);
-    up = matrix(kInner, kHidden, c.bits);
+    up = matrix(kInner, kHidden, c.up_bits < 0 ? c.bits : c.up_bits);
     down = matrix(kHidden, kInner, c.odd_bits);
     norm = random_floats(random, kHidden);
     bias = random_floats(random, q_width + kInner);
@@ -303,6 +305,8 @@ std::vector<LayerConfig> layer_configs() {
       {.bits = 0, .odd_bits = 0},
       {.bits = 4, .odd_bits = 0},
       {.bits = 3, .odd_bits = 8},
+      {.has_bias = true, .up_bits = 8},
+      {.up_bits = 0},
       {.kv_bits = 8, .sharpness = 0.1f},
       {.heads = 8,
        .head_dim = 40,
@@ -318,10 +322,9 @@ TEST_P(LayerTest, AttentionIsNearTheExact) {
     const Layer layer(config);
     Sequence sequence(layer, 70, 3);
     const auto out = step(context, layer, {{&sequence, 0, 70}}).front();
-    const double bound = config.kv_bits == 16 ? 2e-3
-        : config.kv_bits == 8                 ? 2e-2
-                                              : 0.25;
-    EXPECT_LT(relative_error(out, exact(layer, sequence)), bound);
+    EXPECT_LT(
+        relative_error(out, exact(layer, sequence)),
+        attention_layer_bound(config.kv_bits));
   }
 }
 
@@ -444,7 +447,7 @@ TEST_P(LayerTest, MlpIsNearTheExactAndTheSameForAnyTokens) {
           testing::ElementsAreArray(
               all.begin() + t * kHidden, all.begin() + (t + 1) * kHidden));
     }
-    EXPECT_LT(relative_error(all, expected), 2e-4);
+    EXPECT_LT(relative_error(all, expected), kMlpLayerBound);
   }
 }
 

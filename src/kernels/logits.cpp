@@ -100,17 +100,12 @@ double LogitPasses::exp_sum(std::span<const float> logits, float peak) const {
 std::vector<double> LogitPasses::exp_sums(
     std::span<const float> logits,
     float peak,
-    std::span<const float> floors) const {
+    std::span<const float, kFloors> floors) const {
   std::vector<std::array<double, kFloors>> parts(parts_of(logits));
   for_parts(parts.size(), [&](size_t i) {
     const auto part = piece(logits, i, kPart);
     set_->exp_sums(
-        part.data(),
-        size_of(part),
-        peak,
-        floors.data(),
-        static_cast<int>(floors.size()),
-        parts[i].data());
+        part.data(), size_of(part), peak, floors.data(), parts[i].data());
   });
   std::vector<double> sums(floors.size());
   for (const auto& part : parts) {
@@ -125,22 +120,22 @@ std::vector<int32_t> LogitPasses::find_between(
     std::span<const float> logits,
     float low,
     float high) const {
-  std::vector<std::vector<int32_t>> parts(parts_of(logits));
-  for_parts(parts.size(), [&](size_t i) {
+  struct Part {
+    int found = 0;
     std::array<int32_t, kPart + 15> indices;
+  };
+  std::vector<Part> parts(parts_of(logits));
+  for_parts(parts.size(), [&](size_t i) {
     const auto part = piece(logits, i, kPart);
-    const int found = set_->find_between(
-        part.data(), size_of(part), low, high, indices.data());
-    const auto begin = static_cast<int32_t>(i * kPart);
-    for (int32_t& index :
-         std::span(indices).first(static_cast<size_t>(found))) {
-      index += begin;
-    }
-    parts[i].assign(indices.begin(), indices.begin() + found);
+    parts[i].found = set_->find_between(
+        part.data(), size_of(part), low, high, parts[i].indices.data());
   });
   std::vector<int32_t> all;
-  for (const auto& part : parts) {
-    all.insert(all.end(), part.begin(), part.end());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto found = static_cast<size_t>(parts[i].found);
+    for (const int32_t index : std::span(parts[i].indices).first(found)) {
+      all.push_back(static_cast<int32_t>(i * kPart) + index);
+    }
   }
   return all;
 }

@@ -37,12 +37,11 @@ class LogitPasses {
   // Σ exp(x - peak). Requires: peak is the largest logit.
   double exp_sum(std::span<const float> logits, float peak) const;
 
-  // The same over x >= each floor, for kFewFloors or kFloors of them.
-  // Requires: peak is the largest logit.
+  // The same over x >= each floor.
   std::vector<double> exp_sums(
       std::span<const float> logits,
       float peak,
-      std::span<const float> floors) const;
+      std::span<const float, kFloors> floors) const;
 
   // The indices of those in [low, high), in order.
   std::vector<int32_t>

@@ -59,8 +59,8 @@ double exp_sum(const float* x, int n, float peak, float rate, float floor) {
   return total;
 }
 
-template <class S, int N>
-__attribute__((noinline)) void exp_sums_of(
+template <class S>
+void exp_sums(
     const float* x,
     int n,
     float peak,
@@ -68,40 +68,25 @@ __attribute__((noinline)) void exp_sums_of(
     double* sums) {
   const auto scale = S::set1(kLog2E);
   const auto top = S::set1(peak);
-  for (int j = 0; j < N; ++j) {
+  for (int j = 0; j < kFloors; ++j) {
     sums[j] = 0;
   }
   for (int begin = 0; begin < n; begin += kSumBlock) {
     const int end = begin + kSumBlock < n ? begin + kSumBlock : n;
-    typename S::F block[N];
-    unroll<N>([&](auto j)
-                  __attribute__((always_inline)) { block[j] = S::set1(0); });
+    typename S::F block[kFloors];
+    unroll<kFloors>(
+        [&](auto j) __attribute__((always_inline)) { block[j] = S::set1(0); });
     for (int i = begin; i < end; i += kLanes) {
       const auto v = exp_lanes<S>(x + i, end - i, top, scale);
       const auto at = load_some<S>(x + i, end - i);
-      unroll<N>([&](auto j) __attribute__((always_inline)) {
+      unroll<kFloors>([&](auto j) __attribute__((always_inline)) {
         block[j] =
             S::add(block[j], S::where_at_least(at, S::set1(floors[j]), v));
       });
     }
-    unroll<N>([&](auto j) __attribute__((always_inline)) {
+    unroll<kFloors>([&](auto j) __attribute__((always_inline)) {
       sums[j] += static_cast<double>(S::sum(block[j]));
     });
-  }
-}
-
-template <class S>
-void exp_sums(
-    const float* x,
-    int n,
-    float peak,
-    const float* floors,
-    int count,
-    double* sums) {
-  if (count == kFewFloors) {
-    exp_sums_of<S, kFewFloors>(x, n, peak, floors, sums);
-  } else {
-    exp_sums_of<S, kFloors>(x, n, peak, floors, sums);
   }
 }
 

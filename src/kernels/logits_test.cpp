@@ -63,16 +63,16 @@ TEST_P(LogitPassesTest, SumsAreThoseOfOneThreadAndNearTheExact) {
     const auto blocks = passes.sums_of_blocks(logits, peak, 1.5f, 0);
     EXPECT_EQ(blocks, alone.sums_of_blocks(logits, peak, 1.5f, 0));
     EXPECT_EQ(std::ssize(blocks), (size + 255) / 256);
-    const float floors[kFewFloors] = {-kInfinity, 0, 0.5f};
+    const float floors[kFloors] = {-kInfinity, 0, 0.5f};
     const auto sums = passes.exp_sums(logits, peak, floors);
     EXPECT_EQ(sums, alone.exp_sums(logits, peak, floors));
 
     double exact_blocks = 0;
-    double exact[kFewFloors] = {};
+    double exact[kFloors] = {};
     for (const float logit : logits) {
       const double below = static_cast<double>(logit) - peak;
       exact_blocks += logit >= 0 ? std::exp(1.5 * below) : 0;
-      for (size_t i = 0; i < kFewFloors; ++i) {
+      for (size_t i = 0; i < kFloors; ++i) {
         exact[i] += logit >= floors[i] ? std::exp(below) : 0;
       }
     }
@@ -80,7 +80,7 @@ TEST_P(LogitPassesTest, SumsAreThoseOfOneThreadAndNearTheExact) {
         std::accumulate(blocks.begin(), blocks.end(), 0.0),
         exact_blocks,
         2e-6 * exact_blocks);
-    for (size_t i = 0; i < kFewFloors; ++i) {
+    for (size_t i = 0; i < kFloors; ++i) {
       EXPECT_NEAR(sums[i], exact[i], 2e-6 * exact[i]);
     }
     EXPECT_NEAR(passes.exp_sum(logits, peak), exact[0], 2e-6 * exact[0]);

@@ -43,7 +43,7 @@ INGLE_INLINE void pack_chunk(
   const auto b = S::load(x + kLanes);
   const float max = S::max_lane(S::max(S::abs(a), S::abs(b)));
   constexpr float kMax = kPlanes == 2 ? kTwoPlanesMax : kOnePlaneMax;
-  const auto inverse = S::set1(max > 0 ? kMax / max : 0);
+  const auto inverse = S::set1(ratio(kMax, max));
   const auto ia = S::round(S::mul(a, inverse));
   const auto ib = S::round(S::mul(b, inverse));
   *scale = max / kMax;
@@ -145,7 +145,8 @@ INGLE_INLINE typename S::F load_floats(const std::byte* p, FloatType type) {
 // Asks for the weights that come this much later: what the processor asks for
 // by itself ends with a page, and that is soon.
 INGLE_INLINE void fetch(const std::byte* p) {
-  __builtin_prefetch(p + 8192, 0, 2);
+  const auto at = reinterpret_cast<uintptr_t>(p) + 8192; // of whatever it is
+  __builtin_prefetch(reinterpret_cast<const void*>(at), 0, 2);
 }
 
 // R panels times T tokens.
@@ -372,6 +373,14 @@ void multiply_gated(
           S::mul(activate<S>(product.activation, gate), up),
           m.rows - row);
     }
+  }
+}
+
+template <class S>
+void activate_gate(float* gate, const float* up, Activation activation, int n) {
+  for (int i = 0; i < n; i += kLanes) {
+    const auto g = activate<S>(activation, load_some<S>(gate + i, n - i));
+    store_some<S>(gate + i, S::mul(g, load_some<S>(up + i, n - i)), n - i);
   }
 }
 

@@ -24,8 +24,9 @@ void pause() {
 
 template <class Condition>
 void spin_until(Condition&& condition) {
-  for (int i = 0; !condition(); ++i) {
+  for (int i = 0; !condition();) {
     if (i < kSpins) {
+      ++i;
       pause();
     } else {
       std::this_thread::yield();
@@ -39,15 +40,15 @@ ThreadPool::ThreadPool(int threads)
     : threads_(std::max(1, threads)),
       arrived_(std::make_unique<Flag[]>(static_cast<size_t>(threads_))) {
   for (int thread = 1; thread < threads_; ++thread) {
-    workers_.emplace_back([this, thread] { work(thread); });
+    workers_.threads.emplace_back([this, thread] { work(thread); });
   }
 }
 
-ThreadPool::~ThreadPool() {
-  is_over_.store(true, std::memory_order_relaxed);
-  region_.value.fetch_add(1, std::memory_order_release);
-  open_step();
-  for (std::thread& worker : workers_) {
+ThreadPool::Workers::~Workers() {
+  pool.is_over_.store(true, std::memory_order_relaxed);
+  pool.region_.value.fetch_add(1, std::memory_order_release);
+  pool.open_step();
+  for (std::thread& worker : threads) {
     worker.join();
   }
 }
@@ -76,16 +77,18 @@ void ThreadPool::barrier(int thread) {
 }
 
 uint64_t ThreadPool::wait_for_region(uint64_t seen) {
-  for (int i = 0;; ++i) {
+  for (int i = 0;;) {
     const uint64_t now = region_.value.load(std::memory_order_acquire);
     if (now != seen) {
       return now;
     }
     if (i < kSpins) {
+      ++i;
       pause();
-    } else if (
-        i < kSpins + kIdleYields ||
-        steps_.load(std::memory_order_relaxed) > 0) {
+    } else if (i < kSpins + kIdleYields) {
+      ++i;
+      std::this_thread::yield();
+    } else if (steps_.load(std::memory_order_relaxed) > 0) {
       std::this_thread::yield();
     } else {
       steps_.wait(0, std::memory_order_relaxed);
@@ -106,7 +109,9 @@ void ThreadPool::work(int thread) {
 }
 
 void ThreadPool::open_step() {
-  if (steps_.fetch_add(1, std::memory_order_relaxed) == 0 && threads_ > 1) {
+  // In one order with the library's own count of who sleeps: it wakes nobody
+  // where it has seen none.
+  if (steps_.fetch_add(1, std::memory_order_seq_cst) == 0 && threads_ > 1) {
     steps_.notify_all(); // of no cost where none sleeps
   }
 }

@@ -20,8 +20,8 @@ namespace ingle {
 class ThreadPool {
  public:
   // threads >= 1, the caller's included.
+  // Throws std::system_error where the system has no thread left.
   explicit ThreadPool(int threads);
-  ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
@@ -82,7 +82,14 @@ class ThreadPool {
   std::atomic<int> steps_{0}; // that are open
   std::atomic<bool> is_over_{false};
   std::unique_ptr<Flag[]> arrived_; // at how many barriers each thread was
-  std::vector<std::thread> workers_;
+
+  // Ends and joins them, also where not all could be started.
+  struct Workers {
+    ~Workers();
+    ThreadPool& pool;
+    std::vector<std::thread> threads;
+  };
+  Workers workers_{*this, {}};
 };
 
 // The part of `count` things that one thread of many has: [begin, end).

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include <mlx/backend/cpu/encoder.h>
+#include <mlx/ops.h>
 #include <mlx/primitives.h>
 
 #include "cache/block_kv_cache.h"
@@ -48,7 +49,12 @@ computed(CpuKernels& kernels, int rows, int columns, Compute&& compute) {
   return out;
 }
 
-// The same from x: at once where x is there, else when it is evaluated.
+bool is_plain(const mx::array& x) {
+  return x.dtype() == mx::float32 && x.flags().row_contiguous;
+}
+
+// The same from x: at once where x is there as the kernels read it, else when
+// it is evaluated.
 template <class Compute>
 mx::array computed_from(
     const mx::array& x,
@@ -56,7 +62,7 @@ mx::array computed_from(
     int rows,
     int columns,
     Compute compute) {
-  if (x.is_available()) {
+  if (x.is_available() && is_plain(x)) {
     return computed(kernels, rows, columns, [&](float* out) {
       compute(x.data<float>(), out);
     });
@@ -66,7 +72,7 @@ mx::array computed_from(
       mx::float32,
       std::make_shared<KernelPrimitive<Compute>>(
           mx::default_stream(mx::Device::cpu), std::move(compute)),
-      {x});
+      {mx::contiguous(mx::astype(x, mx::float32))});
 }
 
 LinearView view_of(const Linear& linear) {
@@ -82,6 +88,7 @@ NormView view_of(const mx::array& norm, float eps) {
 AttentionView view_of(
     const AttentionWeights& weights,
     const AttentionShape& shape,
+    const KvBlockShape& kv,
     const Rope& rope,
     const RopeAngles& angles,
     float eps) {
@@ -94,6 +101,8 @@ AttentionView view_of(
       .heads = shape.heads,
       .kv_heads = shape.kv_heads,
       .head_dim = shape.head_dim,
+      .kv_bits = kv.bits,
+      .kv_group_size = kv.group_size,
       .scale = shape.scale,
       .rope_dims = rope.dims(),
       .traditional_rope = rope.is_traditional(),
@@ -113,19 +122,33 @@ BlockKvCache& cache_of(const Row& row, size_t layer) {
   return static_cast<BlockKvCache&>(row.kv->layer(layer));
 }
 
-// Makes room for the step's tokens in each row's cache.
-std::vector<AttentionRow> extend(const Step& step, size_t layer) {
+// Room for the step's tokens in each row's cache, and who owns it.
+struct CacheRows {
   std::vector<AttentionRow> rows;
+  std::vector<std::shared_ptr<const void>> buffers;
+};
+
+CacheRows extend(const Step& step, size_t layer) {
+  CacheRows extended;
   for (const Row& row : step.rows()) {
     BlockKvCache& cache = cache_of(row, layer);
     const int64_t position = cache.offset() + cache.pending();
     const auto tokens = static_cast<int>(row.tokens.size());
-    rows.push_back({tokens, position, cache.extend(tokens)});
+    extended.rows.push_back({tokens, position, cache.extend(tokens)});
+    extended.buffers.push_back(cache.buffer());
   }
-  return rows;
+  return extended;
+}
+
+// Before extend(), as all rows' are the same.
+KvBlockShape kv_shape(const Step& step, size_t layer) {
+  return cache_of(step.rows().front(), layer).shape();
 }
 
 void set_writer(const Step& step, const mx::array& out) {
+  if (out.is_available()) {
+    return; // it has written
+  }
   for (const Row& row : step.rows()) {
     row.kv->set_writer(out);
   }
@@ -164,12 +187,13 @@ mx::array kernel_attend_and_add(
        &shape,
        &rope,
        eps,
+       kv = kv_shape(step, layer),
        angles = step.angles(rope),
-       rows = extend(step, layer)](const float* in, float* result) {
+       cache = extend(step, layer)](const float* in, float* result) {
         attend_and_add(
             kernels.context(),
-            view_of(weights, shape, rope, *angles, eps),
-            rows,
+            view_of(weights, shape, kv, rope, *angles, eps),
+            cache.rows,
             in,
             result);
       });
@@ -211,13 +235,14 @@ mx::array kernel_decoder_layer(
        &shape,
        &rope,
        eps,
+       kv = kv_shape(step, layer),
        angles = step.angles(rope),
-       rows = extend(step, layer)](const float* in, float* result) {
+       cache = extend(step, layer)](const float* in, float* result) {
         decoder_layer(
             kernels.context(),
-            view_of(weights.attention, shape, rope, *angles, eps),
+            view_of(weights.attention, shape, kv, rope, *angles, eps),
             view_of(weights.mlp, eps),
-            rows,
+            cache.rows,
             in,
             result);
       });

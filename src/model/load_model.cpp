@@ -4,6 +4,7 @@
 #include "model/blas_threads.h"
 #include "model/config.h"
 #include "model/families/llama.h"
+#include "model/run_mlx.h"
 #include "model/weight_source.h"
 #include "weights/safetensors_reader.h"
 
@@ -23,7 +24,9 @@ Result<std::unique_ptr<CpuKernels>> start_threads(
     return std::unique_ptr<CpuKernels>();
   }
   INGLE_ASSIGN_OR_RETURN(const Isa isa, choose_isa(options.isa));
-  return std::make_unique<CpuKernels>(isa, threads, options.numerics);
+  return run_mlx("start threads", [&] {
+    return std::make_unique<CpuKernels>(isa, threads, options.numerics);
+  });
 }
 
 } // namespace

@@ -8,13 +8,33 @@
 namespace ingle {
 namespace {
 
+// While it is there, what the kernels compute counts.
+class TimedKernels {
+ public:
+  TimedKernels(CpuKernels* kernels, Stopwatch* stopwatch) : kernels_(kernels) {
+    set(stopwatch);
+  }
+  ~TimedKernels() {
+    set(nullptr);
+  }
+  TimedKernels(const TimedKernels&) = delete;
+  TimedKernels& operator=(const TimedKernels&) = delete;
+
+ private:
+  void set(Stopwatch* stopwatch) {
+    if (kernels_ != nullptr) {
+      kernels_->set_stopwatch(stopwatch);
+    }
+  }
+
+  CpuKernels* kernels_;
+};
+
 std::optional<mx::array> build_and_evaluate(
     const Model& model,
     std::span<const Row> rows,
     Stopwatch* evaluation) {
-  if (CpuKernels* kernels = model.kernels()) {
-    kernels->set_stopwatch(evaluation);
-  }
+  const TimedKernels timed(model.kernels(), evaluation);
   std::optional<mx::array> logits = model.forward(rows);
   std::vector<mx::array> outputs;
   for (const Row& row : rows) {

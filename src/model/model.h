@@ -43,9 +43,10 @@ class Model {
   // An empty state with a cache for each layer.
   virtual KvState make_kv() const = 0;
 
-  // Builds one step for any number of rows, each over its own caches. Linear
-  // layers run on all rows' tokens at once, attention row by row, the head on
-  // the positions whose logits are wanted and on no other.
+  // One step of any number of rows, each over its own caches: computed by the
+  // kernels, or built of MLX's ops. Linear layers run on all rows' tokens at
+  // once, attention row by row, the head on the positions whose logits are
+  // wanted and on no other.
   //
   // Returns: logits [positions that are wanted, vocab_size] in f32, in the
   //          order of the rows and their tokens; nothing where none is.
@@ -65,7 +66,7 @@ class Model {
   LogitPasses logit_passes() const;
 };
 
-// Builds, evaluates and commits one step. `evaluation`, which may be null, gets
+// Computes and commits one step. `evaluation`, which may be null, gets
 // the time that its evaluation takes.
 // Errors: what run_mlx() gives, and kInternal (layers of unequal length);
 //         every row's kv is then abandoned.

@@ -9,12 +9,10 @@
 #include <gtest/gtest.h>
 #include <mlx/memory.h>
 #include <mlx/ops.h>
-#include <mlx/transforms.h>
 #include <nlohmann/json.hpp>
 
 #include "cache/plain_kv_cache.h"
 #include "kernels/isa.h"
-#include "model/kernel_ops.h"
 #include "model/load_model.h"
 #include "model/testing/tiny_llama.h"
 
@@ -112,7 +110,16 @@ std::vector<RunOptions> all_runs() {
 }
 
 std::string name_of(const testing::TestParamInfo<RunOptions>& each) {
-  return each.param.isa.empty() ? "mlx" : each.param.isa;
+  return each.param.numerics == Numerics::kFast ? "fast"
+      : each.param.isa.empty()                  ? "mlx"
+                                                : each.param.isa;
+}
+
+// Of batches and cuts: fast, too.
+std::vector<RunOptions> all_runs_and_fast() {
+  auto runs = all_runs();
+  runs.push_back({.numerics = Numerics::kFast, .threads = 2});
+  return runs;
 }
 
 class ModelTest : public testing::TestWithParam<RunOptions> {
@@ -138,7 +145,7 @@ class ModelTest : public testing::TestWithParam<RunOptions> {
 INSTANTIATE_TEST_SUITE_P(
     Runs,
     ModelTest,
-    testing::ValuesIn(all_runs()),
+    testing::ValuesIn(all_runs_and_fast()),
     name_of);
 
 // The case's number: the case itself would be printed in full.
@@ -324,25 +331,6 @@ TEST(KernelModel, StateIsAsBeforeAFailedStep) {
   EXPECT_EQ(
       step(*model, kv, std::span(prompt).subspan(60)),
       step(*model, never_failed, prompt));
-}
-
-// An op of a family that has no kernel runs on MLX; what follows it is then
-// evaluated with it.
-TEST(KernelModel, OpsOfWhatIsNotEvaluatedYetGiveTheSameBits) {
-  CpuKernels kernels(supported_isas().back(), 2, Numerics::kNear);
-  std::vector<float> values(3 * 64);
-  std::iota(values.begin(), values.end(), -90.0f);
-  const mx::array x(values.data(), {3, 64}, mx::float32);
-  const mx::array doubled = mx::multiply(x, mx::array(2.0f));
-  const mx::array rows = kernel_take_rows(kernels, doubled, {2, 0});
-  EXPECT_FALSE(rows.is_available());
-
-  const mx::array there = mx::multiply(x, mx::array(2.0f));
-  mx::eval(there);
-  const mx::array at_once = kernel_take_rows(kernels, there, {2, 0});
-  EXPECT_TRUE(at_once.is_available());
-  EXPECT_TRUE(mx::array_equal(rows, at_once).item<bool>());
-  EXPECT_EQ(at_once.data<float>()[64], -180);
 }
 
 TEST(KernelModel, OutputsAreGivenAgainOnceNobodyHasThem) {

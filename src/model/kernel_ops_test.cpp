@@ -1,0 +1,211 @@
+// The CPU kernels' ops against MLX's own in f32, on the same weights; at once,
+// and as a part of MLX's graph.
+#include "model/kernel_ops.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+#include <mlx/ops.h>
+#include <mlx/random.h>
+#include <mlx/transforms.h>
+
+#include "cache/block_kv_cache.h"
+#include "cache/plain_kv_cache.h"
+#include "kernels/isa.h"
+#include "kernels/testing/bounds.h"
+
+namespace ingle {
+namespace {
+
+constexpr int kHidden = 96;
+constexpr int kInner = 160;
+constexpr int kVocab = 100;
+constexpr float kEps = 1e-5f;
+constexpr AttentionShape kShape = {6, 2, 32, 0.1f};
+
+const std::byte* bytes_of(const mx::array& array) {
+  return reinterpret_cast<const std::byte*>(array.data<uint8_t>());
+}
+
+// Quantised weights, in MLX's arrays and packed from them.
+class Weights {
+ public:
+  Weights() : layer{attention(), mlp()}, head(matrix(kVocab, kHidden, 8)) {}
+
+ private:
+  Arena arena_; // before what is packed in it
+
+ public:
+  LayerWeights layer;
+  Matrix head;
+
+ private:
+  Matrix matrix(int rows, int columns, int bits) {
+    const mx::array dense = mx::multiply(
+        mx::random::normal({rows, columns}, mx::float32),
+        mx::array(1 / std::sqrt(static_cast<float>(columns))));
+    Matrix m;
+    m.quantization = {32, bits};
+    const auto parts = mx::quantize(dense, 32, bits);
+    m.weight = parts[0];
+    m.scales = parts[1];
+    m.biases = parts[2];
+    mx::eval(m.weight, *m.scales, *m.biases);
+    m.packed = pack_quantized(
+        arena_,
+        rows,
+        columns,
+        bits,
+        32,
+        FloatType::kF32,
+        {bytes_of(m.weight), bytes_of(*m.scales), bytes_of(*m.biases)});
+    return m;
+  }
+  Linear linear(int rows, int columns, int bits = 4) {
+    return {matrix(rows, columns, bits), std::nullopt};
+  }
+  static mx::array norm() {
+    mx::array weight = mx::random::uniform(0.5f, 1.5f, {kHidden});
+    mx::eval(weight);
+    return weight;
+  }
+  AttentionWeights attention() {
+    const int q = kShape.heads * kShape.head_dim;
+    const int kv = kShape.kv_heads * kShape.head_dim;
+    return {
+        norm(),
+        linear(q, kHidden),
+        linear(kv, kHidden),
+        linear(kv, kHidden, 6),
+        linear(kHidden, q)};
+  }
+  // The formats of gate and up differ, as a file's may.
+  MlpWeights mlp() {
+    return {
+        norm(),
+        linear(kInner, kHidden, 8),
+        linear(kInner, kHidden, 4),
+        linear(kHidden, kInner)};
+  }
+};
+
+mx::array some_tokens(int count) {
+  mx::array x = mx::random::normal({count, kHidden}, mx::float32);
+  mx::eval(x);
+  return x;
+}
+
+// sqrt(mean((a - b)^2) / mean(b^2))
+double relative_error(const mx::array& a, const mx::array& b) {
+  const auto size = [](const mx::array& x) {
+    return mx::sum(mx::square(x)).item<float>();
+  };
+  return std::sqrt(size(mx::subtract(a, b)) / size(b));
+}
+
+class KernelOpsTest : public testing::TestWithParam<Isa> {
+ protected:
+  // A step of the tokens `x`, of which only the number counts.
+  mx::array layer(KvState& kv, CpuKernels* with, const mx::array& x) {
+    const std::vector<TokenId> ids(static_cast<size_t>(x.shape(0)));
+    const Row row{ids, &kv, Logits::kAll};
+    Step step({&row, 1}, with);
+    return decoder_layer(step, x, weights.layer, kShape, rope, kEps, 0);
+  }
+  KvState make_kv(const CpuKernels* with) const {
+    std::vector<std::unique_ptr<KvCache>> caches;
+    caches.push_back(make_kv_cache(kShape, mx::float32, with));
+    return KvState(std::move(caches));
+  }
+  static void finish(KvState& kv, const mx::array& out) {
+    auto outputs = kv.pending_arrays();
+    outputs.push_back(out);
+    mx::eval(outputs);
+    ASSERT_TRUE(kv.commit().is_ok());
+  }
+
+  CpuKernels kernels{GetParam(), 2, Numerics::kNear};
+  const Weights weights;
+  const Rope rope{{}, kShape.head_dim};
+};
+
+TEST_P(KernelOpsTest, LayerIsNearThatOfMlxsOps) {
+  KvState ours = make_kv(&kernels);
+  KvState theirs = make_kv(nullptr);
+  for (const int tokens : {40, 1, 3}) {
+    const mx::array x = some_tokens(tokens);
+    const mx::array out = layer(ours, &kernels, x);
+    finish(ours, out);
+    const mx::array expected = layer(theirs, nullptr, x);
+    finish(theirs, expected);
+    EXPECT_LT(relative_error(out, expected), attention_layer_bound(16));
+  }
+}
+
+TEST_P(KernelOpsTest, MlpAndHeadAreNearThoseOfMlxsOps) {
+  const Step with({}, &kernels);
+  const Step without({}, nullptr);
+  for (const int tokens : {1, 23}) {
+    const mx::array x = some_tokens(tokens);
+    const auto& mlp = weights.layer.mlp;
+    EXPECT_LT(
+        relative_error(
+            mlp_and_add(with, x, mlp, kEps),
+            mlp_and_add(without, x, mlp, kEps)),
+        kMlpLayerBound);
+    EXPECT_LT(
+        relative_error(
+            norm_and_head(with, x, mlp.norm, weights.head, kEps),
+            norm_and_head(without, x, mlp.norm, weights.head, kEps)),
+        kMlpLayerBound);
+  }
+}
+
+TEST_P(KernelOpsTest, EmbeddingIsThatOfMlxsOps) {
+  const std::vector<TokenId> ids = {7, 0, kVocab - 1, 7};
+  KvState kv = make_kv(&kernels);
+  const Row row{ids, &kv, Logits::kAll};
+  const mx::array out = embed(Step({&row, 1}, &kernels), weights.head);
+  const mx::array expected = embed(Step({&row, 1}, nullptr), weights.head);
+  EXPECT_LT(relative_error(out, expected), 1e-6);
+}
+
+// An op of a family that has no kernel runs on MLX; what follows it is then
+// evaluated with it. Its result may have any layout.
+TEST_P(KernelOpsTest, LayersAfterAnOpOfMlxsGiveTheSameBits) {
+  KvState at_once = make_kv(&kernels);
+  KvState later = make_kv(&kernels);
+  for (const int tokens : {40, 1, 3}) {
+    const mx::array x = some_tokens(tokens);
+    const mx::array expected = layer(at_once, &kernels, x);
+    EXPECT_TRUE(expected.is_available());
+    EXPECT_TRUE(at_once.pending_arrays().empty());
+    finish(at_once, expected);
+
+    mx::array turned = mx::contiguous(mx::transpose(x));
+    mx::eval(turned);
+    const mx::array out = layer(later, &kernels, mx::transpose(turned));
+    EXPECT_FALSE(out.is_available());
+    EXPECT_EQ(later.pending_arrays().size(), 1u);
+    finish(later, out);
+    EXPECT_TRUE(mx::array_equal(out, expected).item<bool>());
+  }
+}
+
+TEST_P(KernelOpsTest, RowsAreTakenInTheirOrder) {
+  const mx::array x = some_tokens(5);
+  const mx::array rows = kernel_take_rows(kernels, x, {4, 0});
+  EXPECT_TRUE(
+      mx::array_equal(rows, mx::take(x, mx::array({4, 0}), 0)).item<bool>());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Isas,
+    KernelOpsTest,
+    testing::ValuesIn(supported_isas()),
+    [](const testing::TestParamInfo<Isa>& each) {
+      return std::string(to_string(each.param));
+    });
+
+} // namespace
+} // namespace ingle
