@@ -515,7 +515,7 @@ TEST_P(KernelSetTest, QuantizedKeysAndValuesAreNearWhatWasPut) {
     // A group of one value, of zeros, and of one that is far from the rest.
     std::fill_n(span.keys.begin(), c.head_dim, 3.5f);
     std::fill_n(span.values.begin(), c.head_dim, 0.0f);
-    span.values[static_cast<size_t>(c.head_dim) + 1] = -700;
+    span.values.back() = -700;
     attend(set(), span, c);
     const auto wide = widened(set(), span);
     const KvBlockShape shape = span.shape.widened();
