@@ -48,7 +48,7 @@ class BlockKvCache final : public KvCache {
   }
 
   // Adds `positions` rows to the pending step, for the kernels to write.
-  // Gives the blocks [position / 64][kv_heads]; they stay where they are until
+  // Gives the blocks [position / 256][kv_heads]; they stay where they are until
   // the next extend() or reserve(). What writes them is told to the KvState.
   std::byte* extend(int64_t positions);
 

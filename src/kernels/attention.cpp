@@ -6,10 +6,10 @@ namespace ingle {
 namespace {
 
 constexpr float kLog2E = 1.44269504f;
-// Up to so many tokens of a row are attended to span by span.
+// Up to so many tokens of a row are attended to block by block.
 constexpr int kFewTokens = 4;
-// Tokens of a piece of a prompt whose queries walk over the spans together:
-// many, so that a span's keys and values are used while they are near.
+// Tokens of a piece of a prompt whose queries walk over the blocks together:
+// many, so that a block's keys and values are used while they are near.
 constexpr int kManyTokens = 32;
 
 size_t product(int a, int b) {
@@ -63,7 +63,7 @@ Attention::Attention(
       sizeof(int16_t) * threads * item_rows() *
       static_cast<size_t>(shape_.padded_dim()));
   if (kept_.is_quantized()) {
-    scratch_.widened.reserve(threads * kSpanBlocks * shape_.bytes());
+    scratch_.widened.reserve(threads * shape_.bytes());
   }
   scratch_.query_scales.resize(threads * item_rows());
   scratch_.running.resize(threads * (item_rows() + kMaxQueryRows));
@@ -93,10 +93,10 @@ float& Attention::query_scale(int thread, int row) const {
       [static_cast<size_t>(thread) * item_rows() + static_cast<size_t>(row)];
 }
 
-int64_t Attention::first_span_of(int64_t position) const {
+int64_t Attention::first_block_of(int64_t position) const {
   return view_.window == 0
       ? 0
-      : std::max<int64_t>(0, position - view_.window + 1) / kSpanPositions;
+      : std::max<int64_t>(0, position - view_.window + 1) / kBlockPositions;
 }
 
 void Attention::plan_row(int row) {
@@ -114,19 +114,20 @@ void Attention::plan_row(int row) {
 
 void Attention::plan_few(int row, int first_token) {
   const int count = rows_[static_cast<size_t>(row)].tokens;
-  const int64_t first = first_span_of(token(first_token).position);
-  const int64_t last = token(first_token + count - 1).position / kSpanPositions;
+  const int64_t first = first_block_of(token(first_token).position);
+  const int64_t last =
+      token(first_token + count - 1).position / kBlockPositions;
   for (int t = first_token; t < first_token + count; ++t) {
     Token& each = scratch_.tokens[static_cast<size_t>(t)];
     each.first_partial = static_cast<int>(scratch_.partials.size());
-    each.spans = static_cast<int>(last - first + 1);
+    each.blocks = static_cast<int>(last - first + 1);
     scratch_.partials.resize(
-        scratch_.partials.size() + product(each.spans, view_.heads));
+        scratch_.partials.size() + product(each.blocks, view_.heads));
   }
   for (int h = 0; h < view_.kv_heads; ++h) {
-    for (int64_t s = first; s <= last; ++s) {
+    for (int64_t b = first; b <= last; ++b) {
       scratch_.items.push_back(
-          {row, h, first_token, count, s, s, static_cast<int>(s - first)});
+          {row, h, first_token, count, b, b, static_cast<int>(b - first)});
     }
   }
 }
@@ -139,8 +140,8 @@ void Attention::plan_many(int row, int first_token) {
   for (int b = blocks - 1; b >= 0; --b) {
     const int begin = first_token + b * kManyTokens;
     const int size = std::min(kManyTokens, first_token + count - begin);
-    const int64_t first = first_span_of(token(begin).position);
-    const int64_t last = token(begin + size - 1).position / kSpanPositions;
+    const int64_t first = first_block_of(token(begin).position);
+    const int64_t last = token(begin + size - 1).position / kBlockPositions;
     for (int h = 0; h < view_.kv_heads; ++h) {
       scratch_.items.push_back({row, h, begin, size, first, last});
     }
@@ -208,10 +209,10 @@ void Attention::put_all(int thread) {
   }
 }
 
-// Of the item's tokens, those in its span, which no other item looks at.
+// Of the item's tokens, those in its block, which no other item looks at.
 void Attention::put_own(const Item& item) {
   for (int t = item.first_token; t < item.first_token + item.tokens; ++t) {
-    if (token(t).position / kSpanPositions == item.first_span) {
+    if (token(t).position / kBlockPositions == item.first_block) {
       put(t, item.kv_head);
     }
   }
@@ -245,7 +246,7 @@ void Attention::attend(int thread) {
     }
     return;
   }
-  // Each thread has neighbouring spans: it reads ahead.
+  // Each thread has neighbouring blocks: it reads ahead.
   const Share share = share_of(
       static_cast<int>(scratch_.items.size()), thread, context_.pool.threads());
   for (int i = share.begin; i < share.end; ++i) {
@@ -259,22 +260,22 @@ int Attention::query_index(const Item& item, int row) const {
   return t * view_.heads + item.kv_head * heads_per_kv() + row % heads_per_kv();
 }
 
-// The positions of a span that one at `position` sees.
-Share Attention::seen_of(int64_t position, int64_t span) const {
-  const int64_t end = position + 1 - span * kSpanPositions;
+// The positions of a block that one at `position` sees.
+Share Attention::seen_of(int64_t position, int64_t block) const {
+  const int64_t end = position + 1 - block * kBlockPositions;
   const int64_t begin = view_.window == 0 ? 0 : end - view_.window;
   const auto clamp = [](int64_t x) {
-    return static_cast<int>(std::clamp<int64_t>(x, 0, kSpanPositions));
+    return static_cast<int>(std::clamp<int64_t>(x, 0, kBlockPositions));
   };
   return {clamp(begin), clamp(end)};
 }
 
-// Rows [first, first + count) of the item against one span. False: none of
+// Rows [first, first + count) of the item against one block. False: none of
 // them sees any of it, and there are no results.
 bool Attention::attend_rows(
     int thread,
     const Item& item,
-    const KvSpan& span,
+    const KvBlock& block,
     int first,
     int count,
     PartialAttention* results) {
@@ -288,7 +289,7 @@ bool Attention::attend_rows(
     queries[r] = query_of(thread, first + r);
     scales[r] = query_scale(thread, first + r);
     const Share seen =
-        seen_of(token(index / view_.heads).position, span.number);
+        seen_of(token(index / view_.heads).position, block.number);
     begins[r] = seen.begin;
     ends[r] = seen.end;
     is_seen |= seen.begin < seen.end;
@@ -296,10 +297,10 @@ bool Attention::attend_rows(
   if (!is_seen) {
     return false;
   }
-  context_.set.attend_span(
+  context_.set.attend_block(
       {.shape = shape_,
-       .blocks = span.blocks,
-       .block_stride = span.stride,
+       .block = block.data,
+       .next = block.next,
        .rows = count,
        .queries = queries,
        .scales = scales,
@@ -310,49 +311,50 @@ bool Attention::attend_rows(
   return true;
 }
 
-// A query's partial results, by span. Requires: it has any.
+// A query's partial results, by block. Requires: it has any.
 PartialAttention* Attention::partials_of(int query) {
   const Token& t = token(query / view_.heads);
   return scratch_.partials.data() + t.first_partial +
-      ptrdiff_t{query % view_.heads} * t.spans;
+      ptrdiff_t{query % view_.heads} * t.blocks;
 }
 
-// Of the item's head: the first block of a span.
-const std::byte* Attention::blocks_of(const Item& item, int64_t span) const {
-  const int64_t block = span * kSpanBlocks * view_.kv_heads + item.kv_head;
+// Where the item's head has a block.
+const std::byte* Attention::block_of(const Item& item, int64_t number) const {
   return rows_[static_cast<size_t>(item.row)].blocks +
-      block * static_cast<int64_t>(kept_.bytes());
+      (number * view_.kv_heads + item.kv_head) *
+      static_cast<int64_t>(kept_.bytes());
 }
 
-// Where they are kept; or widened, those that some token of the item sees.
-Attention::KvSpan
-Attention::seen_span(int thread, const Item& item, int64_t span) {
-  const std::byte* blocks = blocks_of(item, span);
-  const int64_t stride = view_.kv_heads * static_cast<int64_t>(kept_.bytes());
+// It, or what some token of the item sees of it, widened.
+Attention::KvBlock
+Attention::seen_block(int thread, const Item& item, int64_t number) {
+  const std::byte* data = block_of(item, number);
   if (!kept_.is_quantized()) {
-    return {span, blocks, stride};
+    return {number, data, block_of(item, number + 1)};
   }
-  const auto size = static_cast<int64_t>(shape_.bytes());
-  std::byte* wide = scratch_.widened.data() +
-      static_cast<int64_t>(thread) * kSpanBlocks * size;
+  std::byte* wide =
+      scratch_.widened.data() + static_cast<size_t>(thread) * shape_.bytes();
   const int last = item.first_token + item.tokens - 1;
-  const int begin = seen_of(token(item.first_token).position, span).begin;
-  const int end = seen_of(token(last).position, span).end;
-  for (int b = begin / kBlockPositions; b * kBlockPositions < end; ++b) {
-    context_.set.widen(blocks + b * stride, kept_, wide + b * size);
-  }
-  return {span, wide, size};
+  const int begin = seen_of(token(item.first_token).position, number).begin;
+  const int end = seen_of(token(last).position, number).end;
+  context_.set.widen(
+      data,
+      kept_,
+      begin / kTilePositions,
+      (end + kTilePositions - 1) / kTilePositions,
+      wide);
+  return {number, wide, wide};
 }
 
-// Merges what the item's rows find in a span into their results.
-void Attention::attend_span(const Item& item, int64_t number, int thread) {
-  const KvSpan span = seen_span(thread, item, number);
+// Merges what the item's rows find in a block into their results.
+void Attention::attend_block(int thread, const Item& item, int64_t number) {
+  const KvBlock block = seen_block(thread, item, number);
   const int rows = item.tokens * heads_per_kv();
   PartialAttention* totals = running_of(thread);
   PartialAttention* found = totals + rows;
   for (int first = 0; first < rows; first += context_.set.query_rows) {
     const int count = std::min(context_.set.query_rows, rows - first);
-    if (attend_rows(thread, item, span, first, count, found)) {
+    if (attend_rows(thread, item, block, first, count, found)) {
       for (int r = 0; r < count; ++r) {
         context_.set.merge(totals[first + r], found[r], shape_.padded_dim());
       }
@@ -371,21 +373,21 @@ void Attention::attend_item(int thread, const Item& item, const Item*& packed) {
   }
   packed = &item;
   if (token(item.first_token).first_partial < 0) {
-    attend_spans(thread, item);
+    attend_blocks(thread, item);
   } else {
     attend_piece(thread, item);
   }
 }
 
-// All that the item's queries see: merged span by span.
-void Attention::attend_spans(int thread, const Item& item) {
+// All that the item's queries see: merged block by block.
+void Attention::attend_blocks(int thread, const Item& item) {
   const int rows = item.tokens * heads_per_kv();
   PartialAttention* totals = running_of(thread);
   for (int r = 0; r < rows; ++r) {
     clear(totals[r], shape_.padded_dim());
   }
-  for (int64_t span = item.first_span; span <= item.last_span; ++span) {
-    attend_span(item, span, thread);
+  for (int64_t block = item.first_block; block <= item.last_block; ++block) {
+    attend_block(thread, item, block);
   }
   for (int r = 0; r < rows; ++r) {
     context_.set.finish(
@@ -393,9 +395,9 @@ void Attention::attend_spans(int thread, const Item& item) {
   }
 }
 
-// One span, to be merged with others later.
+// One block, to be merged with others later.
 void Attention::attend_piece(int thread, const Item& item) {
-  const KvSpan span = seen_span(thread, item, item.first_span);
+  const KvBlock block = seen_block(thread, item, item.first_block);
   const int rows = item.tokens * heads_per_kv();
   for (int first = 0; first < rows; first += context_.set.query_rows) {
     const int count = std::min(context_.set.query_rows, rows - first);
@@ -404,7 +406,7 @@ void Attention::attend_piece(int thread, const Item& item) {
       results[r] = partials_of(query_index(item, first + r))[item.piece];
       clear(results[r], shape_.padded_dim());
     }
-    attend_rows(thread, item, span, first, count, results);
+    attend_rows(thread, item, block, first, count, results);
     for (int r = 0; r < count; ++r) {
       partials_of(query_index(item, first + r))[item.piece] = results[r];
     }
@@ -424,7 +426,7 @@ const float* Attention::attended(int thread, int t, float* scratch) {
   for (int head = 0; head < view_.heads; ++head) {
     const PartialAttention* partials = partials_of(t * view_.heads + head);
     clear(total, shape_.padded_dim());
-    for (int s = 0; s < token(t).spans; ++s) {
+    for (int s = 0; s < token(t).blocks; ++s) {
       context_.set.merge(total, partials[s], shape_.padded_dim());
     }
     context_.set.finish(

@@ -25,7 +25,7 @@ class Attention {
     return static_cast<int>(scratch_.tokens.size());
   }
   // What token t attends to, [heads * head_dim]: made in `scratch`, or where
-  // attend() has left it. Of a few tokens, each span of positions is attended
+  // attend() has left it. Of a few tokens, each block of positions is attended
   // to by itself, so that all threads have work; they are merged here.
   const float* attended(int thread, int t, float* scratch);
 
@@ -39,11 +39,11 @@ class Attention {
   using Item = AttentionScratch::Item;
   using Token = AttentionScratch::Token;
 
-  // The blocks of one span and head, of 16 bits.
-  struct KvSpan {
+  // A block of one head, of 16 bits.
+  struct KvBlock {
     int64_t number = 0;
-    const std::byte* blocks = nullptr;
-    int64_t stride = 0;
+    const std::byte* data = nullptr;
+    const std::byte* next = nullptr; // what is probably read after it
   };
 
   void plan_row(int row);
@@ -56,15 +56,15 @@ class Attention {
   void put_own(const Item& item);
   void pack_queries(int thread, const Item& item);
   void attend_item(int thread, const Item& item, const Item*& packed);
-  void attend_spans(int thread, const Item& item);
+  void attend_blocks(int thread, const Item& item);
   void attend_piece(int thread, const Item& item);
-  const std::byte* blocks_of(const Item& item, int64_t span) const;
-  KvSpan seen_span(int thread, const Item& item, int64_t span);
-  void attend_span(const Item& item, int64_t span, int thread);
+  const std::byte* block_of(const Item& item, int64_t number) const;
+  KvBlock seen_block(int thread, const Item& item, int64_t number);
+  void attend_block(int thread, const Item& item, int64_t number);
   bool attend_rows(
       int thread,
       const Item& item,
-      const KvSpan& span,
+      const KvBlock& block,
       int first,
       int count,
       PartialAttention* results);
@@ -74,8 +74,8 @@ class Attention {
   int32_t* query_of(int thread, int row) const;
   float& query_scale(int thread, int row) const;
 
-  int64_t first_span_of(int64_t position) const;
-  Share seen_of(int64_t position, int64_t span) const;
+  int64_t first_block_of(int64_t position) const;
+  Share seen_of(int64_t position, int64_t block) const;
   int heads_per_kv() const {
     return view_.heads / view_.kv_heads;
   }

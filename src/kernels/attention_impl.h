@@ -89,14 +89,15 @@ void put_kv(
   const float key_size = norm<S>(key, shape.head_dim);
   const float value_size = largest<S>(value, shape.head_dim);
   const int dim = shape.padded_dim();
-  std::byte* key_at = block + 4 * position;
+  std::byte* key_at = block + shape.tile_bytes() * (position / kTilePositions) +
+      4 * (position % kTilePositions);
   std::byte* value_at = block + shape.half_bytes() +
       static_cast<ptrdiff_t>(4) * dim * (position / 2) + 2 * (position % 2);
   alignas(64) int16_t elements[kLanes];
   for (int i = 0; i < dim; i += kLanes) {
     const int n = shape.head_dim - i;
     quantize_lanes<S>(key + i, n, ratio(kKeyNorm, key_size), elements);
-    for (int j = 0; j < kLanes; j += 2, key_at += 4 * kBlockPositions) {
+    for (int j = 0; j < kLanes; j += 2, key_at += 4 * kTilePositions) {
       std::memcpy(key_at, elements + j, 4);
     }
     quantize_lanes<S>(value + i, n, ratio(kValueMax, value_size), elements);
@@ -109,9 +110,9 @@ void put_kv(
   scales[kBlockPositions + position] = value_size / kValueMax;
 }
 
-struct SpanScratch {
-  alignas(64) float scores[kMaxQueryRows][kSpanPositions];
-  alignas(64) int16_t weights[kMaxQueryRows][kSpanPositions];
+struct BlockScratch {
+  alignas(64) float scores[kMaxQueryRows][kBlockPositions];
+  alignas(64) int16_t weights[kMaxQueryRows][kBlockPositions];
   float inverse[kMaxQueryRows]; // what the integer weights are times of
 };
 
@@ -148,61 +149,63 @@ __attribute__((noinline)) void multiply_pairs(
   });
 }
 
-// The blocks of a span that some row sees.
-struct BlockRange {
-  int begin = kSpanBlocks;
+// The tiles of a block that some row sees.
+struct TileRange {
+  int begin = kBlockTiles;
   int end = 0;
 };
 
-inline BlockRange blocks_seen(const SpanQuery& q) {
-  BlockRange range;
+inline TileRange tiles_seen(const BlockQuery& q) {
+  TileRange range;
   for (int r = 0; r < q.rows; ++r) {
     if (q.begins[r] >= q.ends[r]) {
       continue;
     }
-    const int begin = q.begins[r] / kBlockPositions;
-    const int end = (q.ends[r] + kBlockPositions - 1) / kBlockPositions;
+    const int begin = q.begins[r] / kTilePositions;
+    const int end = (q.ends[r] + kTilePositions - 1) / kTilePositions;
     range.begin = begin < range.begin ? begin : range.begin;
     range.end = end > range.end ? end : range.end;
   }
   return range;
 }
 
-// The keys and values of a block.
-INGLE_INLINE const std::byte* keys_of(const SpanQuery& q, int block) {
-  return q.blocks + block * q.block_stride;
+INGLE_INLINE const std::byte* keys_of(const BlockQuery& q, int tile) {
+  return q.block + q.shape.tile_bytes() * tile;
 }
-INGLE_INLINE const std::byte* values_of(const SpanQuery& q, int block) {
-  return keys_of(q, block) + q.shape.half_bytes();
+INGLE_INLINE const std::byte* values_of(const BlockQuery& q, int tile) {
+  return keys_of(q, tile) + q.shape.half_bytes();
+}
+// Of the keys; those of the values stand behind them.
+INGLE_INLINE const float* scales_of(const BlockQuery& q) {
+  return reinterpret_cast<const float*>(q.block + q.shape.scales_offset());
 }
 
-// `next`: the keys or values that are read after the block's keys.
+// `next`: the keys or values that are read after the tile's keys.
 template <class S, int R>
-void score_block(
-    const SpanQuery& q,
-    int block,
+void score_tile(
+    const BlockQuery& q,
+    int tile,
     const std::byte* next,
-    SpanScratch& scratch) {
+    BlockScratch& scratch) {
   constexpr int kWidth = S::kAttentionLanes;
-  const std::byte* keys = keys_of(q, block);
-  const auto key_scales =
-      reinterpret_cast<const float*>(keys + q.shape.scales_offset());
+  const std::byte* keys = keys_of(q, tile);
+  const float* key_scales = scales_of(q) + tile * kTilePositions;
   const int32_t* queries[R];
   for (int r = 0; r < R; ++r) {
     queries[r] = q.queries[r];
   }
-  for (int p = 0; p < kBlockPositions; p += kWidth * kLanes) {
+  for (int p = 0; p < kTilePositions; p += kWidth * kLanes) {
     typename S::I sums[R][kWidth];
     clear<S, R, kWidth>(sums);
     multiply_pairs<S, R, kWidth>(
         queries,
         keys + 4 * p,
-        4 * kBlockPositions,
+        4 * kTilePositions,
         q.shape.padded_dim() / 2,
         next + 4 * p,
         sums);
     unroll<R>([&](auto r) __attribute__((always_inline)) {
-      float* scores = scratch.scores[r] + block * kBlockPositions + p;
+      float* scores = scratch.scores[r] + tile * kTilePositions + p;
       unroll<kWidth>([&](auto l) __attribute__((always_inline)) {
         const auto scale =
             S::mul(S::set1(q.scales[r]), S::load(key_scales + p + kLanes * l));
@@ -227,9 +230,9 @@ constexpr float kUnseen = -1e30f;
 // Masks a row's scores and gives their largest.
 template <class S>
 INGLE_INLINE float
-mask_scores(const SpanQuery& q, int row, BlockRange range, float* scores) {
+mask_scores(const BlockQuery& q, int row, TileRange range, float* scores) {
   auto max = S::set1(kUnseen);
-  for (int i = range.begin * kBlockPositions; i < range.end * kBlockPositions;
+  for (int i = range.begin * kTilePositions; i < range.end * kTilePositions;
        i += kLanes) {
     auto s = S::load(scores + i);
     if (q.soft_cap > 0) {
@@ -247,31 +250,26 @@ mask_scores(const SpanQuery& q, int row, BlockRange range, float* scores) {
 // Scores -> their weights times the values' scales, as integers.
 template <class S>
 INGLE_INLINE void weigh_row(
-    const SpanQuery& q,
+    const BlockQuery& q,
     int row,
-    BlockRange range,
-    SpanScratch& scratch,
+    TileRange range,
+    BlockScratch& scratch,
     PartialAttention& result) {
   float* scores = scratch.scores[row];
   result.max = mask_scores<S>(q, row, range, scores);
   auto weight = S::set1(0);
   auto scaled_sum = S::set1(0);
   auto scaled_max = S::set1(0);
-  for (int b = range.begin; b < range.end; ++b) {
-    const auto value_scales =
-        reinterpret_cast<const float*>(
-            q.blocks + b * q.block_stride + q.shape.scales_offset()) +
-        kBlockPositions;
-    for (int i = 0; i < kBlockPositions; i += kLanes) {
-      float* at = scores + b * kBlockPositions + i;
-      const auto p = exp2<S>(S::sub(S::load(at), S::set1(result.max)));
-      weight = S::add(weight, p);
-      // A lane that is not seen may have any scale, and a weight of 0.
-      const auto scaled = S::mul(p, S::load(value_scales + i));
-      scaled_sum = S::add(scaled_sum, scaled);
-      scaled_max = S::max(scaled_max, scaled);
-      S::store(at, scaled);
-    }
+  const float* value_scales = scales_of(q) + kBlockPositions;
+  for (int i = range.begin * kTilePositions; i < range.end * kTilePositions;
+       i += kLanes) {
+    const auto p = exp2<S>(S::sub(S::load(scores + i), S::set1(result.max)));
+    weight = S::add(weight, p);
+    // A lane that is not seen may have any scale, and a weight of 0.
+    const auto scaled = S::mul(p, S::load(value_scales + i));
+    scaled_sum = S::add(scaled_sum, scaled);
+    scaled_max = S::max(scaled_max, scaled);
+    S::store(scores + i, scaled);
   }
   result.weight = S::sum(weight);
   const float largest = S::max_lane(scaled_max);
@@ -281,7 +279,7 @@ INGLE_INLINE void weigh_row(
   const float factor =
       largest > 1e-30f ? (by_largest < by_sum ? by_largest : by_sum) : 0;
   scratch.inverse[row] = factor > 0 ? 1 / factor : 0;
-  for (int i = range.begin * kBlockPositions; i < range.end * kBlockPositions;
+  for (int i = range.begin * kTilePositions; i < range.end * kTilePositions;
        i += kLanes) {
     S::store_i16(
         scratch.weights[row] + i,
@@ -291,10 +289,10 @@ INGLE_INLINE void weigh_row(
 
 template <class S, int R, int L>
 INGLE_INLINE void sum_values(
-    const SpanQuery& q,
-    BlockRange range,
+    const BlockQuery& q,
+    TileRange range,
     int dim,
-    SpanScratch& scratch,
+    BlockScratch& scratch,
     PartialAttention* results) {
   typename S::I sums[R][L];
   clear<S, R, L>(sums);
@@ -302,17 +300,14 @@ INGLE_INLINE void sum_values(
     const int32_t* weights[R];
     for (int r = 0; r < R; ++r) {
       weights[r] = reinterpret_cast<const int32_t*>(
-          scratch.weights[r] + b * kBlockPositions);
+          scratch.weights[r] + b * kTilePositions);
     }
-    // After the last block come the keys of the next span.
-    const std::byte* next = b + 1 < range.end
-        ? values_of(q, b + 1)
-        : keys_of(q, range.begin + kSpanBlocks);
+    const std::byte* next = b + 1 < range.end ? values_of(q, b + 1) : q.next;
     multiply_pairs<S, R, L>(
         weights,
         values_of(q, b) + 4 * dim,
         4 * static_cast<size_t>(q.shape.padded_dim()),
-        kBlockPositions / 2,
+        kTilePositions / 2,
         next + 4 * dim,
         sums);
   }
@@ -327,12 +322,12 @@ INGLE_INLINE void sum_values(
 }
 
 template <class S, int R>
-void attend_rows(const SpanQuery& q, PartialAttention* results) {
+void attend_rows(const BlockQuery& q, PartialAttention* results) {
   constexpr int kWidth = S::kAttentionLanes;
-  const BlockRange range = blocks_seen(q);
-  SpanScratch scratch;
+  const TileRange range = tiles_seen(q);
+  BlockScratch scratch;
   for (int b = range.begin; b < range.end; ++b) {
-    score_block<S, R>(
+    score_tile<S, R>(
         q,
         b,
         b + 1 < range.end ? keys_of(q, b + 1) : values_of(q, range.begin),
@@ -359,7 +354,7 @@ void attend_rows(const SpanQuery& q, PartialAttention* results) {
 }
 
 template <class S, int R>
-void attend_up_to(const SpanQuery& q, PartialAttention* results) {
+void attend_up_to(const BlockQuery& q, PartialAttention* results) {
   if (q.rows == R) {
     attend_rows<S, R>(q, results);
   } else if constexpr (R > 1) {
@@ -368,7 +363,7 @@ void attend_up_to(const SpanQuery& q, PartialAttention* results) {
 }
 
 template <class S>
-void attend_span(const SpanQuery& q, PartialAttention* results) {
+void attend_block(const BlockQuery& q, PartialAttention* results) {
   attend_up_to<S, S::kQueryRows>(q, results);
 }
 

@@ -15,33 +15,33 @@ struct AttentionScratch {
   struct Token {
     int row = 0;
     int64_t position = 0;
-    // Where its heads have a result for each of so many spans; -1: nowhere.
+    // Where its heads have a result for each of so many blocks; -1: nowhere.
     int first_partial = -1;
-    int spans = 0;
+    int blocks = 0;
   };
   // What one thread does at a time: the queries of one KV head for some tokens
-  // of a row, over some spans of its positions.
+  // of a row, over some blocks of its positions.
   struct Item {
     int row = 0;
     int kv_head = 0;
     int first_token = 0; // among all
     int tokens = 0;
-    int64_t first_span = 0;
-    int64_t last_span = 0;
-    int piece = 0; // of one span: which one of its row's
+    int64_t first_block = 0;
+    int64_t last_block = 0;
+    int piece = 0; // of one block: which one of its row's
   };
 
   std::vector<Token> tokens{};
   std::vector<Item> items{};
-  std::vector<PartialAttention> partials{}; // span by span
+  std::vector<PartialAttention> partials{}; // block by block
 
   // Of each thread: an item's queries, packed, with their scales; its results
-  // so far, then those of one span.
+  // so far, then those of one block.
   PageBuffer queries{};
   std::vector<float> query_scales{};
   std::vector<PartialAttention> running{};
 
-  PageBuffer widened{}; // of each thread: a span's blocks
+  PageBuffer widened{}; // of each thread: a block
 
   PageBuffer partial_values{};
   PageBuffer running_values{};

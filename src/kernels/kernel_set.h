@@ -59,15 +59,15 @@ struct Product {
   int64_t stride = 0;
 };
 
-// Queries of one KV head against one span of its positions.
-struct SpanQuery {
-  KvBlockShape shape;
-  const std::byte* blocks = nullptr; // of this head, the span's first
-  int64_t block_stride = 0; // bytes from one of them to the next
+// Queries of one KV head against one block of its positions.
+struct BlockQuery {
+  KvBlockShape shape; // of 16 bits
+  const std::byte* block = nullptr;
+  const std::byte* next = nullptr; // what is probably asked about then
   int rows = 0; // 1 to kMaxQueryRows
   // Per row: head_dim / 2 pairs of i16 (padded as the shape has it), their
   // scale (that of the scores and log2(e) in it), and which positions
-  // [begin, end) of the span it sees; empty: none.
+  // [begin, end) of the block it sees; empty: none.
   const int32_t* const* queries = nullptr;
   const float* scales = nullptr;
   const int32_t* begins = nullptr;
@@ -89,7 +89,7 @@ struct KernelSet {
   Isa isa = Isa::kPortable;
   int tile_tokens = 0; // how many tokens a tile holds at most, up to 8
   int panels = 0; // how many panels multiply() does best at a time
-  int query_rows = 0; // how many rows attend_span() does best at a time
+  int query_rows = 0; // how many rows attend_block() does best at a time
 
   // out = rms_norm(x) * weight; [K].
   void (*rms_norm)(
@@ -137,14 +137,17 @@ struct KernelSet {
       int position, // in the block
       std::byte* block);
 
-  // A block of 8 or 4 bits as one of 16, of shape.widened().
+  // The tiles [begin, end) of a block of 8 or 4 bits as those of one of 16, of
+  // shape.widened().
   void (*widen)(
       const std::byte* block,
       const KvBlockShape& shape,
+      int begin,
+      int end,
       std::byte* out);
 
-  // Each row's attention over the span alone, of 16 bits.
-  void (*attend_span)(const SpanQuery& query, PartialAttention* results);
+  // Each row's attention over the block alone.
+  void (*attend_block)(const BlockQuery& query, PartialAttention* results);
 
   // total += part, where both may be of no weight; n = padded_dim.
   void (*merge)(PartialAttention& total, const PartialAttention& part, int n);

@@ -315,20 +315,20 @@ struct AttentionCase {
   int kv_group_size = 64;
 };
 
-// One span of one head, with its queries; row r stands at the end but r.
-struct Span {
-  explicit Span(std::mt19937& random, const AttentionCase& c)
+// One block of one head, with its queries; row r stands at the end but r.
+struct Block {
+  explicit Block(std::mt19937& random, const AttentionCase& c)
       : shape{c.head_dim, c.kv_bits, c.kv_group_size},
         keys(random_floats(random, c.positions * c.head_dim)),
         values(random_floats(random, c.positions * c.head_dim)),
         queries(random_floats(random, c.rows * c.head_dim)),
-        blocks(kSpanBlocks * shape.bytes()) {}
+        block(shape.bytes()) {}
 
   KvBlockShape shape;
   std::vector<float> keys;
   std::vector<float> values;
   std::vector<float> queries;
-  std::vector<std::byte> blocks;
+  std::vector<std::byte> block;
 };
 
 struct Attended {
@@ -343,23 +343,17 @@ Share seen_by(const AttentionCase& c, int row) {
   return {c.window == 0 ? 0 : std::max(0, end - c.window), std::max(0, end)};
 }
 
-std::vector<std::byte> widened(const KernelSet& set, const Span& span) {
-  if (!span.shape.is_quantized()) {
-    return span.blocks;
+std::vector<std::byte> widened(const KernelSet& set, const Block& held) {
+  if (!held.shape.is_quantized()) {
+    return held.block;
   }
-  const size_t size = span.shape.widened().bytes();
-  std::vector<std::byte> wide(kSpanBlocks * size);
-  for (size_t b = 0; b < kSpanBlocks; ++b) {
-    set.widen(
-        span.blocks.data() + b * span.shape.bytes(),
-        span.shape,
-        wide.data() + b * size);
-  }
+  std::vector<std::byte> wide(held.shape.widened().bytes());
+  set.widen(held.block.data(), held.shape, 0, kBlockTiles, wide.data());
   return wide;
 }
 
-Attended attend(const KernelSet& set, Span& span, const AttentionCase& c) {
-  const int dim = span.shape.padded_dim();
+Attended attend(const KernelSet& set, Block& held, const AttentionCase& c) {
+  const int dim = held.shape.padded_dim();
   std::vector<std::vector<int32_t>> packed;
   std::vector<const int32_t*> queries;
   std::vector<float> scales;
@@ -367,22 +361,21 @@ Attended attend(const KernelSet& set, Span& span, const AttentionCase& c) {
   std::vector<int32_t> ends;
   for (int p = 0; p < c.positions; ++p) {
     set.put_kv(
-        span.keys.data() + p * c.head_dim,
-        span.values.data() + p * c.head_dim,
-        span.shape,
-        p % kBlockPositions,
-        span.blocks.data() +
-            static_cast<size_t>(p / kBlockPositions) * span.shape.bytes());
+        held.keys.data() + p * c.head_dim,
+        held.values.data() + p * c.head_dim,
+        held.shape,
+        p,
+        held.block.data());
   }
-  const std::vector<std::byte> blocks = widened(set, span);
-  const KvBlockShape shape = span.shape.widened();
+  const std::vector<std::byte> block = widened(set, held);
+  const KvBlockShape shape = held.shape.widened();
   const float scale = 1.44269504f / std::sqrt(static_cast<float>(c.head_dim));
   for (int r = 0; r < c.rows; ++r) {
     packed.emplace_back(static_cast<size_t>(dim / 2));
     scales.push_back(
         scale *
         set.pack_query(
-            span.queries.data() + r * c.head_dim, shape, packed.back().data()));
+            held.queries.data() + r * c.head_dim, shape, packed.back().data()));
     begins.push_back(seen_by(c, r).begin);
     ends.push_back(seen_by(c, r).end);
   }
@@ -396,10 +389,10 @@ Attended attend(const KernelSet& set, Span& span, const AttentionCase& c) {
     results[r].values = out.values.data() + r * static_cast<size_t>(dim);
   }
   for (int r = 0; r < c.rows; r += set.query_rows) {
-    set.attend_span(
+    set.attend_block(
         {.shape = shape,
-         .blocks = blocks.data(),
-         .block_stride = static_cast<int64_t>(shape.bytes()),
+         .block = block.data(),
+         .next = block.data(),
          .rows = std::min(set.query_rows, c.rows - r),
          .queries = queries.data() + r,
          .scales = scales.data() + r,
@@ -416,7 +409,7 @@ Attended attend(const KernelSet& set, Span& span, const AttentionCase& c) {
 }
 
 // The row's attention in f64: [head_dim].
-std::vector<double> exact(const Span& span, const AttentionCase& c, int row) {
+std::vector<double> exact(const Block& held, const AttentionCase& c, int row) {
   const auto dim = static_cast<size_t>(c.head_dim);
   std::vector<double> out(dim);
   double total = 0;
@@ -425,8 +418,8 @@ std::vector<double> exact(const Span& span, const AttentionCase& c, int row) {
     double score = 0;
     for (size_t i = 0; i < dim; ++i) {
       score += static_cast<double>(
-                   span.queries[static_cast<size_t>(row) * dim + i]) *
-          span.keys[static_cast<size_t>(p) * dim + i];
+                   held.queries[static_cast<size_t>(row) * dim + i]) *
+          held.keys[static_cast<size_t>(p) * dim + i];
     }
     score /= std::sqrt(static_cast<double>(c.head_dim));
     if (c.soft_cap > 0) {
@@ -435,7 +428,7 @@ std::vector<double> exact(const Span& span, const AttentionCase& c, int row) {
     const double weight = std::exp(score);
     total += weight;
     for (size_t i = 0; i < dim; ++i) {
-      out[i] += weight * span.values[static_cast<size_t>(p) * dim + i];
+      out[i] += weight * held.values[static_cast<size_t>(p) * dim + i];
     }
   }
   for (double& value : out) {
@@ -459,28 +452,30 @@ double largest_step(const float* x, const AttentionCase& c) {
   return largest;
 }
 
-// What 16-bit blocks hold at a position.
+// What a block of 16 bits holds at a position.
 double element_of(
-    const std::vector<std::byte>& blocks,
+    const std::vector<std::byte>& block,
     const KvBlockShape& shape,
     bool is_key,
     int position,
     int dim) {
-  const std::byte* block = blocks.data() +
-      static_cast<size_t>(position / kBlockPositions) * shape.bytes();
-  const int p = position % kBlockPositions;
-  const int at = is_key ? (dim / 2 * kBlockPositions + p) * 2 + dim % 2
-                        : (p / 2 * shape.padded_dim() + dim) * 2 + p % 2;
+  const int key_pair =
+      position / kTilePositions * shape.padded_dim() / 2 + dim / 2;
+  const int at = is_key
+      ? (key_pair * kTilePositions + position % kTilePositions) * 2 + dim % 2
+      : (position / 2 * shape.padded_dim() + dim) * 2 + position % 2;
   int16_t integer = 0;
   std::memcpy(
       &integer,
-      block + (is_key ? 0 : shape.half_bytes()) + static_cast<size_t>(at) * 2,
+      block.data() + (is_key ? 0 : shape.half_bytes()) +
+          static_cast<size_t>(at) * sizeof integer,
       sizeof integer);
+  const int scale_at = is_key ? position : kBlockPositions + position;
   float scale = 0;
   std::memcpy(
       &scale,
-      block + shape.scales_offset() +
-          static_cast<size_t>(is_key ? p : kBlockPositions + p) * sizeof scale,
+      block.data() + shape.scales_offset() +
+          static_cast<size_t>(scale_at) * sizeof scale,
       sizeof scale);
   return static_cast<double>(integer) * scale;
 }
@@ -511,16 +506,16 @@ std::vector<AttentionCase> attention_cases() {
 // takes from its gain and offset.
 TEST_P(KernelSetTest, QuantizedKeysAndValuesAreNearWhatWasPut) {
   for (const AttentionCase& c : attention_cases()) {
-    Span span(random, c);
+    Block held(random, c);
     // A group of one value, of zeros, and of one that is far from the rest.
-    std::fill_n(span.keys.begin(), c.head_dim, 3.5f);
-    std::fill_n(span.values.begin(), c.head_dim, 0.0f);
-    span.values.back() = -700;
-    attend(set(), span, c);
-    const auto wide = widened(set(), span);
-    const KvBlockShape shape = span.shape.widened();
+    std::fill_n(held.keys.begin(), c.head_dim, 3.5f);
+    std::fill_n(held.values.begin(), c.head_dim, 0.0f);
+    held.values.back() = -700;
+    attend(set(), held, c);
+    const auto wide = widened(set(), held);
+    const KvBlockShape shape = held.shape.widened();
     for (const bool is_key : {true, false}) {
-      const auto& put = is_key ? span.keys : span.values;
+      const auto& put = is_key ? held.keys : held.values;
       for (int p = 0; p < c.positions; ++p) {
         const float* x = put.data() + p * c.head_dim;
         const double step = largest_step(x, c);
@@ -542,14 +537,14 @@ TEST_P(KernelSetTest, QuantizedKeysAndValuesAreNearWhatWasPut) {
 
 TEST_P(KernelSetTest, AttentionIsThePortableOnesAndNearTheExact) {
   for (const AttentionCase& c : attention_cases()) {
-    Span span(random, c);
-    const Attended out = attend(set(), span, c);
-    Span same = span;
-    std::fill(same.blocks.begin(), same.blocks.end(), std::byte{0});
+    Block held(random, c);
+    const Attended out = attend(set(), held, c);
+    Block same = held;
+    std::fill(same.block.begin(), same.block.end(), std::byte{0});
     const Attended expected = attend(portable(), same, c);
-    ASSERT_EQ(span.blocks, same.blocks);
+    ASSERT_EQ(held.block, same.block);
     ASSERT_TRUE(out == expected) << c.rows << " rows, " << c.positions;
-    const int dim = span.shape.padded_dim();
+    const int dim = held.shape.padded_dim();
     for (int r = 0; r < c.rows; ++r) {
       const auto row = static_cast<size_t>(r);
       if (seen_by(c, r).end == 0) {
@@ -562,7 +557,7 @@ TEST_P(KernelSetTest, AttentionIsThePortableOnesAndNearTheExact) {
       const PartialAttention total{
           out.max[row], out.weight[row], values.data()};
       set().finish(total, c.head_dim, finished.data());
-      const auto truth = exact(span, c, r);
+      const auto truth = exact(held, c, r);
       for (size_t i = 0; i < truth.size(); ++i) {
         ASSERT_NEAR(finished[i], truth[i], attention_bound(c.kv_bits))
             << c.head_dim << " dims, " << c.positions << " positions";

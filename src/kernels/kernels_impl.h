@@ -26,7 +26,7 @@ constexpr KernelSet make_kernel_set(Isa isa) {
       pack_query<S>,
       put<S>,
       widen<S>,
-      attend_span<S>,
+      attend_block<S>,
       merge<S>,
       finish<S>,
       largest_of<S>,

@@ -128,7 +128,8 @@ void put_quantized_kv(
     put_element(
         block,
         shape.bits,
-        i / 2 * kBlockPositions + position,
+        (position / kTilePositions * dim + i) / 2 * kTilePositions +
+            position % kTilePositions,
         i % 2,
         k.elements[i]);
     put_element(
@@ -177,19 +178,21 @@ void widen_keys(
     const std::byte* keys,
     const std::byte* gains,
     const KvBlockShape& shape,
+    int tile,
     std::byte* out) {
   constexpr int kPairBytes = kBits / 4;
+  const int dims = shape.padded_dim() / 2;
   for (int g = 0; g < shape.groups(); ++g) {
     const int begin = g * shape.group_size / 2;
     const int last = begin + shape.group_size / 2;
-    const int dims = shape.padded_dim() / 2;
     const int end = last < dims ? last : dims;
-    for (int p = 0; p < kBlockPositions; p += kLanes) {
-      const std::byte* at = gains + 2 * (g * kBlockPositions + p);
+    for (int p = 0; p < kTilePositions; p += kLanes) {
+      const std::byte* at =
+          gains + 2 * (g * kBlockPositions + tile * kTilePositions + p);
       const auto gain = S::load_f16(at);
       const auto offset = S::load_f16(at + shape.gains_bytes());
       for (int d = begin; d < end; ++d) {
-        const int pair = d * kBlockPositions + p;
+        const int pair = (tile * dims + d) * kTilePositions + p;
         widen_pairs<S, kBits>(
             keys + kPairBytes * pair,
             gain,
@@ -207,19 +210,22 @@ void widen_values(
     const std::byte* values,
     const std::byte* gains,
     const KvBlockShape& shape,
+    int tile,
     std::byte* out) {
   constexpr int kPairBytes = kBits / 4;
   const int dim = shape.padded_dim();
   const int groups = shape.groups();
-  alignas(64) float factors[2][kMaxQuantizedGroups * kBlockPositions];
-  for (int i = 0; i < groups * kBlockPositions; i += kLanes) {
-    S::store(factors[0] + i, S::load_f16(gains + 2 * i));
-    S::store(factors[1] + i, S::load_f16(gains + shape.gains_bytes() + 2 * i));
+  const std::byte* tile_gains = gains + 2 * tile * kTilePositions * groups;
+  alignas(64) float factors[2][kMaxQuantizedGroups * kTilePositions];
+  for (int i = 0; i < groups * kTilePositions; i += kLanes) {
+    S::store(factors[0] + i, S::load_f16(tile_gains + 2 * i));
+    S::store(
+        factors[1] + i, S::load_f16(tile_gains + shape.gains_bytes() + 2 * i));
   }
-  for (int pair = 0; pair < kBlockPositions / 2; ++pair) {
+  for (int p = 0; p < kTilePositions / 2; ++p) {
+    const int pair = tile * kTilePositions / 2 + p;
     for (int i = 0; i < dim; i += kLanes) {
-      const int group = i / shape.group_size;
-      const int first = 2 * pair * groups + group;
+      const int first = 2 * p * groups + i / shape.group_size;
       const int second = first + groups;
       const int at = pair * dim + i;
       widen_pairs<S, kBits>(
@@ -234,18 +240,23 @@ void widen_values(
 }
 
 template <class S, int kBits>
-void widen_block(
+void widen_tiles(
     const std::byte* block,
     const KvBlockShape& shape,
+    int begin,
+    int end,
     std::byte* out) {
   const KvBlockShape wide = shape.widened();
   const std::byte* gains = block + shape.gains_offset();
-  widen_keys<S, kBits>(block, gains, shape, out);
-  widen_values<S, kBits>(
-      block + shape.half_bytes(),
-      gains + 2 * shape.gains_bytes(),
-      shape,
-      out + wide.half_bytes());
+  for (int tile = begin; tile < end; ++tile) {
+    widen_keys<S, kBits>(block, gains, shape, tile, out);
+    widen_values<S, kBits>(
+        block + shape.half_bytes(),
+        gains + 2 * shape.gains_bytes(),
+        shape,
+        tile,
+        out + wide.half_bytes());
+  }
   std::memcpy(
       out + wide.scales_offset(),
       block + shape.scales_offset(),
@@ -253,11 +264,16 @@ void widen_block(
 }
 
 template <class S>
-void widen(const std::byte* block, const KvBlockShape& shape, std::byte* out) {
+void widen(
+    const std::byte* block,
+    const KvBlockShape& shape,
+    int begin,
+    int end,
+    std::byte* out) {
   if (shape.bits == 8) {
-    widen_block<S, 8>(block, shape, out);
+    widen_tiles<S, 8>(block, shape, begin, end, out);
   } else {
-    widen_block<S, 4>(block, shape, out);
+    widen_tiles<S, 4>(block, shape, begin, end, out);
   }
 }
 

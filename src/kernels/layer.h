@@ -57,7 +57,7 @@ void embed(
 struct AttentionRow {
   int tokens = 0; // at least one
   int64_t position = 0; // of the first of them
-  // The layer's blocks [position / 64][kv_heads], with room for the tokens; no
+  // The layer's blocks [position / 256][kv_heads], with room for the tokens; no
   // other row of the step has the same.
   std::byte* blocks = nullptr;
 };
