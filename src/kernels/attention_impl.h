@@ -112,6 +112,7 @@ void put_kv(
 
 struct BlockScratch {
   alignas(64) float scores[kMaxQueryRows][kBlockPositions];
+  alignas(64) float largest[kMaxQueryRows][kLanes]; // of the scores, unmasked
   alignas(64) int16_t weights[kMaxQueryRows][kBlockPositions];
   float inverse[kMaxQueryRows]; // what the integer weights are times of
 };
@@ -206,11 +207,15 @@ void score_tile(
         sums);
     unroll<R>([&](auto r) __attribute__((always_inline)) {
       float* scores = scratch.scores[r] + tile * kTilePositions + p;
+      auto largest = S::load(scratch.largest[r]);
       unroll<kWidth>([&](auto l) __attribute__((always_inline)) {
         const auto scale =
             S::mul(S::set1(q.scales[r]), S::load(key_scales + p + kLanes * l));
-        S::store(scores + kLanes * l, S::mul(S::to_float(sums[r][l]), scale));
+        const auto score = S::mul(S::to_float(sums[r][l]), scale);
+        S::store(scores + kLanes * l, score);
+        largest = S::max(largest, score);
       });
+      S::store(scratch.largest[r], largest);
     });
   }
 }
@@ -256,14 +261,19 @@ INGLE_INLINE void weigh_row(
     BlockScratch& scratch,
     PartialAttention& result) {
   float* scores = scratch.scores[row];
-  result.max = mask_scores<S>(q, row, range, scores);
+  const bool sees_all = q.begins[row] <= range.begin * kTilePositions &&
+      q.ends[row] >= range.end * kTilePositions;
+  result.max = sees_all && q.soft_cap == 0
+      ? S::max_lane(S::load(scratch.largest[row]))
+      : mask_scores<S>(q, row, range, scores);
   auto weight = S::set1(0);
   auto scaled_sum = S::set1(0);
   auto scaled_max = S::set1(0);
   const float* value_scales = scales_of(q) + kBlockPositions;
   for (int i = range.begin * kTilePositions; i < range.end * kTilePositions;
        i += kLanes) {
-    const auto p = exp2<S>(S::sub(S::load(scores + i), S::set1(result.max)));
+    const auto p =
+        exp2_up_to_127<S>(S::sub(S::load(scores + i), S::set1(result.max)));
     weight = S::add(weight, p);
     // A lane that is not seen may have any scale, and a weight of 0.
     const auto scaled = S::mul(p, S::load(value_scales + i));
@@ -326,6 +336,9 @@ void attend_rows(const BlockQuery& q, PartialAttention* results) {
   constexpr int kWidth = S::kAttentionLanes;
   const TileRange range = tiles_seen(q);
   BlockScratch scratch;
+  for (int r = 0; r < R; ++r) {
+    S::store(scratch.largest[r], S::set1(kUnseen));
+  }
   for (int b = range.begin; b < range.end; ++b) {
     score_tile<S, R>(
         q,

@@ -59,13 +59,12 @@ INGLE_INLINE void store_some(float* out, typename S::F x, int n) {
   std::memcpy(out, lanes, static_cast<size_t>(n) * sizeof(float));
 }
 
-// 2^x for x <= 127; 0 for x < -126.5. Relative error below 3e-8 and rounding:
-// a polynomial through the Chebyshev nodes of [-0.5, 0.5].
+// 2^x for -127 <= x <= 127; 0 for x < -126.5. Relative error below 3e-8 and
+// rounding: a polynomial through the Chebyshev nodes of [-0.5, 0.5].
 template <class S>
-INGLE_INLINE typename S::F exp2(typename S::F x) {
-  const auto clamped = S::min(S::max(x, S::set1(-127)), S::set1(127));
-  const auto whole = S::round(clamped);
-  const auto f = S::sub(clamped, S::to_float(whole));
+INGLE_INLINE typename S::F exp2_within(typename S::F x) {
+  const auto whole = S::round(x);
+  const auto f = S::sub(x, S::to_float(whole));
   auto y = S::set1(1.54614447e-4f);
   y = S::fma(y, f, S::set1(1.34004282e-3f));
   y = S::fma(y, f, S::set1(9.61805668e-3f));
@@ -74,6 +73,16 @@ INGLE_INLINE typename S::F exp2(typename S::F x) {
   y = S::fma(y, f, S::set1(6.93147207e-1f));
   y = S::fma(y, f, S::set1(1));
   return S::mul(y, S::power_of_two(whole));
+}
+
+// The same for any x, and for x <= 127.
+template <class S>
+INGLE_INLINE typename S::F exp2(typename S::F x) {
+  return exp2_within<S>(S::min(S::max(x, S::set1(-127)), S::set1(127)));
+}
+template <class S>
+INGLE_INLINE typename S::F exp2_up_to_127(typename S::F x) {
+  return exp2_within<S>(S::max(x, S::set1(-127)));
 }
 
 template <class S>
