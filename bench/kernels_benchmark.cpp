@@ -281,6 +281,10 @@ void attend(State& state, Machine& machine, const AttendCase& c) {
     machine.pool.run([&](int thread) {
       attention.attend(thread);
       machine.pool.barrier(thread);
+      if (attention.merges_together()) {
+        attention.merge(thread);
+        machine.pool.barrier(thread);
+      }
       const Share share = share_of(c.tokens, thread, machine.pool.threads());
       for (int t = share.begin; t < share.end; ++t) {
         attention.attended(

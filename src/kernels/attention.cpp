@@ -8,6 +8,8 @@ namespace {
 constexpr float kLog2E = 1.44269504f;
 // Up to so many tokens of a row are attended to block by block.
 constexpr int kFewTokens = 4;
+// Up to so many blocks are merged by each thread for itself.
+constexpr int kFewBlocks = 3;
 // Tokens of a piece of a prompt whose queries walk over the blocks together:
 // many, so that a block's keys and values are used while they are near.
 constexpr int kManyTokens = 32;
@@ -121,6 +123,7 @@ void Attention::plan_few(int row, int first_token) {
     Token& each = scratch_.tokens[static_cast<size_t>(t)];
     each.first_partial = static_cast<int>(scratch_.partials.size());
     each.blocks = static_cast<int>(last - first + 1);
+    merges_together_ |= each.blocks > kFewBlocks;
     scratch_.partials.resize(
         scratch_.partials.size() + product(each.blocks, view_.heads));
   }
@@ -418,19 +421,36 @@ float* Attention::attended_of(int query) const {
       static_cast<ptrdiff_t>(query) * view_.head_dim;
 }
 
+// What the query's blocks add up to, in their order.
+void Attention::merge_head(int thread, int query, float* out) {
+  PartialAttention& total = *running_of(thread);
+  const PartialAttention* partials = partials_of(query);
+  clear(total, shape_.padded_dim());
+  for (int b = 0; b < token(query / view_.heads).blocks; ++b) {
+    context_.set.merge(total, partials[b], shape_.padded_dim());
+  }
+  context_.set.finish(total, view_.head_dim, out);
+}
+
+void Attention::merge(int thread) {
+  const Share share =
+      share_of(tokens() * view_.heads, thread, context_.pool.threads());
+  for (int query = share.begin; query < share.end; ++query) {
+    if (token(query / view_.heads).first_partial >= 0) {
+      merge_head(thread, query, attended_of(query));
+    }
+  }
+}
+
 const float* Attention::attended(int thread, int t, float* scratch) {
-  if (token(t).first_partial < 0) {
+  if (token(t).first_partial < 0 || merges_together_) {
     return attended_of(t * view_.heads);
   }
-  PartialAttention& total = *running_of(thread);
   for (int head = 0; head < view_.heads; ++head) {
-    const PartialAttention* partials = partials_of(t * view_.heads + head);
-    clear(total, shape_.padded_dim());
-    for (int s = 0; s < token(t).blocks; ++s) {
-      context_.set.merge(total, partials[s], shape_.padded_dim());
-    }
-    context_.set.finish(
-        total, view_.head_dim, scratch + ptrdiff_t{head} * view_.head_dim);
+    merge_head(
+        thread,
+        t * view_.heads + head,
+        scratch + ptrdiff_t{head} * view_.head_dim);
   }
   return scratch;
 }

@@ -34,6 +34,12 @@ class Attention {
   // Turns queries and keys to their positions, stores keys and values, and
   // attends.
   void attend(int thread);
+  // True where there are so many blocks that they are merged once, by all
+  // threads, and not by each for itself: merge(), between two barriers.
+  bool merges_together() const {
+    return merges_together_;
+  }
+  void merge(int thread);
 
  private:
   using Item = AttentionScratch::Item;
@@ -69,6 +75,7 @@ class Attention {
       int count,
       PartialAttention* results);
   float* attended_of(int query) const;
+  void merge_head(int thread, int query, float* out);
   size_t item_rows() const;
   PartialAttention* running_of(int thread);
   int32_t* query_of(int thread, int row) const;
@@ -96,6 +103,7 @@ class Attention {
   // A row of many tokens: items take different times, and read what others
   // have put.
   bool has_many_ = false;
+  bool merges_together_ = false;
   std::atomic<size_t> next_item_{0};
 };
 

@@ -65,6 +65,10 @@ class AttentionPart {
     context_.pool.barrier(thread);
     attention_.attend(thread);
     context_.pool.barrier(thread);
+    if (attention_.merges_together()) {
+      attention_.merge(thread);
+      context_.pool.barrier(thread);
+    }
     attended_.pack(thread, [&](int t, float* scratch) {
       return attention_.attended(thread, t, scratch);
     });

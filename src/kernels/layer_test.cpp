@@ -340,6 +340,30 @@ TEST_P(LayerTest, AnyCutOfAPromptGivesTheSameBits) {
   }
 }
 
+// So many blocks that threads merge them together.
+TEST_P(LayerTest, FarTokensGetTheSameBitsAloneAndInAPrompt) {
+  constexpr int kTokens = 1100;
+  const Layer layer({});
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    auto context = this->context(pool);
+    Sequence whole(layer, kTokens, 7);
+    const auto expected = step(context, layer, {{&whole, 0, kTokens}}).front();
+    Sequence cut(layer, kTokens, 7);
+    Sequence beside(layer, 40, 8);
+    step(context, layer, {{&cut, 0, kTokens - 4}});
+    for (int t = kTokens - 4; t < kTokens; t += 2) {
+      const auto out =
+          step(context, layer, {{&beside, 0, 3}, {&cut, t, t + 2}}).back();
+      ASSERT_THAT(
+          out,
+          testing::ElementsAreArray(
+              expected.begin() + t * kHidden,
+              expected.begin() + (t + 2) * kHidden));
+    }
+  }
+}
+
 TEST_P(LayerTest, AnyNumberOfThreadsGivesTheSameBits) {
   const Layer layer({});
   ThreadPool one(1);
