@@ -50,14 +50,12 @@ class StepRandom {
 
 // The first one whose weight, added to those before it, exceeds the target; the
 // last one of a weight where rounding has left the target too large.
-template <typename Weight>
-size_t find_target(size_t count, double target, Weight&& weight) {
+size_t find_target(const std::vector<double>& weights, double target) {
   double sum = 0;
   size_t last = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const double each = weight(i);
-    sum += each;
-    last = each > 0 ? i : last;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    sum += weights[i];
+    last = weights[i] > 0 ? i : last;
     if (sum > target) {
       return i;
     }
@@ -83,8 +81,7 @@ TokenId draw_from_floor(
   const float floor = survivors.last.logit;
   const auto sums = passes.sums_of_blocks(logits, peak, 1 / temperature, floor);
   double target = uniform * std::accumulate(sums.begin(), sums.end(), 0.0);
-  const size_t block =
-      find_target(sums.size(), target, [&](size_t i) { return sums[i]; });
+  const size_t block = find_target(sums, target);
   target -= std::accumulate(
       sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(block), 0.0);
   const auto rest = logits.subspan(block * kBlock);
@@ -95,9 +92,7 @@ TokenId draw_from_floor(
   // The block's sum was made in f32: a target near its end is not to end up
   // behind all that has a weight.
   target *= std::accumulate(weights.begin(), weights.end(), 0.0) / sums[block];
-  const size_t in_block =
-      find_target(weights.size(), target, [&](size_t i) { return weights[i]; });
-  return static_cast<TokenId>(block * kBlock + in_block);
+  return static_cast<TokenId>(block * kBlock + find_target(weights, target));
 }
 
 // The same among `candidates`, in their order.
@@ -113,11 +108,7 @@ TokenId draw_of(
   }
   const double target =
       uniform * std::accumulate(weights.begin(), weights.end(), 0.0);
-  return candidates[find_target(
-                        weights.size(),
-                        target,
-                        [&](size_t i) { return weights[i]; })]
-      .id;
+  return candidates[find_target(weights, target)].id;
 }
 
 TokenId draw(
@@ -212,17 +203,17 @@ Result<TokenId> sample(
   const bool xtc_acts = params.xtc_probability > 0 &&
       random.next() <= static_cast<double>(params.xtc_probability);
   const float peak = logits[static_cast<size_t>(best)];
-  const bool has_top_p = params.top_p > 0 && params.top_p < 1;
-  SamplingParams cuts = params;
-  if (has_top_p && !xtc_acts) {
-    cuts.top_p = 1; // all others cut at one place of the order, as it does
+  if (has_top_p(params) && !xtc_acts) {
+    // The other steps cut at one place of the order, as top_p does: it may come
+    // after them.
+    const Survivors survivors =
+        truncate_without_top_p(logits, peak, params, false, {}, {});
+    return draw_from_nucleus(passes, logits, survivors, peak, params, random);
   }
   const Survivors survivors =
-      truncate(passes, logits, peak, cuts, xtc_acts, xtc_exempt);
-  return has_top_p && !xtc_acts
-      ? draw_from_nucleus(passes, logits, survivors, peak, params, random)
-      : draw(
-            passes, logits, survivors, peak, params.temperature, random.next());
+      truncate(passes, logits, peak, params, xtc_acts, xtc_exempt);
+  return draw(
+      passes, logits, survivors, peak, params.temperature, random.next());
 }
 
 Result<GeneratedToken> with_logprobs(

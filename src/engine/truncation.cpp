@@ -105,7 +105,7 @@ Candidate end_of_nucleus(
     float top_p) {
   const std::array<float, kFloors> floors = {
       std::numeric_limits<float>::lowest(), peak - 16, peak - 8};
-  const std::vector<double> sums = passes.exp_sums(logits, peak, floors);
+  const auto sums = passes.exp_sums(logits, peak, floors);
   const double nucleus = static_cast<double>(top_p) * sums[0];
   const float low = sums[2] >= nucleus ? floors[2]
       : sums[1] >= nucleus             ? floors[1]
@@ -195,9 +195,20 @@ Survivors truncate(
     bool xtc_acts,
     std::span<const TokenId> xtc_exempt) {
   Survivors survivors;
-  if (params.top_p > 0 && params.top_p < 1) {
+  if (has_top_p(params)) {
     cut_after(survivors, end_of_nucleus(passes, logits, peak, params.top_p));
   }
+  return truncate_without_top_p(
+      logits, peak, params, xtc_acts, xtc_exempt, survivors);
+}
+
+Survivors truncate_without_top_p(
+    std::span<const float> logits,
+    float peak,
+    const SamplingParams& params,
+    bool xtc_acts,
+    std::span<const TokenId> xtc_exempt,
+    Survivors survivors) {
   if (params.min_p > 0) {
     apply_min_p(survivors, logits, peak, params);
   }

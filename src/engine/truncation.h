@@ -75,8 +75,7 @@ struct Survivors {
 // stay. top_k keeps the first k.
 //
 // Cost:     one exp per logit with top_p, one for what is left with XTC; a few
-//           comparisons per logit. No sort. sample() asks for top_p only where
-//           XTC acts.
+//           comparisons per logit. No sort.
 // Lifetime: `xtc_exempt` outlives what is returned.
 // Requires: `peak` is the largest logit and finite; no NaN; checked parameters.
 Survivors truncate(
@@ -86,5 +85,18 @@ Survivors truncate(
     const SamplingParams& params,
     bool xtc_acts,
     std::span<const TokenId> xtc_exempt);
+
+// What its other three steps leave of `survivors`.
+Survivors truncate_without_top_p(
+    std::span<const float> logits,
+    float peak,
+    const SamplingParams& params,
+    bool xtc_acts,
+    std::span<const TokenId> xtc_exempt,
+    Survivors survivors);
+
+inline bool has_top_p(const SamplingParams& params) {
+  return params.top_p > 0 && params.top_p < 1;
+}
 
 } // namespace ingle

@@ -97,7 +97,7 @@ double LogitPasses::exp_sum(std::span<const float> logits, float peak) const {
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
-std::vector<double> LogitPasses::exp_sums(
+std::array<double, kFloors> LogitPasses::exp_sums(
     std::span<const float> logits,
     float peak,
     std::span<const float, kFloors> floors) const {
@@ -107,7 +107,7 @@ std::vector<double> LogitPasses::exp_sums(
     set_->exp_sums(
         part.data(), size_of(part), peak, floors.data(), parts[i].data());
   });
-  std::vector<double> sums(floors.size());
+  std::array<double, kFloors> sums{};
   for (const auto& part : parts) {
     for (size_t j = 0; j < sums.size(); ++j) {
       sums[j] += part[j];

@@ -2,6 +2,7 @@
 // What they give does not depend on the number of threads.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -38,7 +39,7 @@ class LogitPasses {
   double exp_sum(std::span<const float> logits, float peak) const;
 
   // The same over x >= each floor.
-  std::vector<double> exp_sums(
+  std::array<double, kFloors> exp_sums(
       std::span<const float> logits,
       float peak,
       std::span<const float, kFloors> floors) const;
