@@ -45,4 +45,11 @@ class Stopwatch {
   std::chrono::steady_clock::duration total_{};
 };
 
+// fn(), whose time counts where there is a stopwatch.
+template <typename Fn>
+auto time_with(Stopwatch* stopwatch, Fn&& fn) {
+  return stopwatch != nullptr ? stopwatch->time(std::forward<Fn>(fn))
+                              : std::forward<Fn>(fn)();
+}
+
 } // namespace ingle

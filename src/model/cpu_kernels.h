@@ -38,11 +38,7 @@ class CpuKernels {
   // fn(), which computes.
   template <class Fn>
   void evaluate(Fn&& fn) {
-    if (stopwatch_ != nullptr) {
-      stopwatch_->time(fn);
-    } else {
-      fn();
-    }
+    time_with(stopwatch_, fn);
   }
   // [rows, columns] in f32, to be filled. An array that nobody has any more is
   // given again: in a step of one token, to make and drop one for each layer

@@ -140,18 +140,43 @@ CacheRows extend(const Step& step, size_t layer) {
   return extended;
 }
 
-// Before extend(), as all rows' are the same.
-KvBlockShape kv_shape(const Step& step, size_t layer) {
-  return cache_of(step.rows().front(), layer).shape();
-}
-
-void set_writer(const Step& step, const mx::array& out) {
-  if (out.is_available()) {
-    return; // it has written
+// What starts with attention: compute(view, rows, x, out) over the step's rows,
+// whose caches get room for its tokens.
+template <class Compute>
+mx::array computed_with_caches(
+    Step& step,
+    const mx::array& x,
+    const AttentionWeights& weights,
+    const AttentionShape& shape,
+    const Rope& rope,
+    float eps,
+    size_t layer,
+    Compute compute) {
+  mx::array out = computed_from(
+      x,
+      *step.kernels(),
+      x.shape(0),
+      x.shape(1),
+      [&weights,
+       &shape,
+       &rope,
+       eps,
+       compute = std::move(compute),
+       kv = cache_of(step.rows().front(), layer).shape(), // all rows'
+       angles = step.angles(rope),
+       cache = extend(step, layer)](const float* in, float* result) {
+        compute(
+            view_of(weights, shape, kv, rope, *angles, eps),
+            cache.rows,
+            in,
+            result);
+      });
+  if (!out.is_available()) {
+    for (const Row& row : step.rows()) {
+      row.kv->set_writer(out);
+    }
   }
-  for (const Row& row : step.rows()) {
-    row.kv->set_writer(out);
-  }
+  return out;
 }
 
 } // namespace
@@ -177,28 +202,21 @@ mx::array kernel_attend_and_add(
     const Rope& rope,
     float eps,
     size_t layer) {
-  mx::array out = computed_from(
+  return computed_with_caches(
+      step,
       x,
-      *step.kernels(),
-      x.shape(0),
-      x.shape(1),
-      [&kernels = *step.kernels(),
-       &weights,
-       &shape,
-       &rope,
-       eps,
-       kv = kv_shape(step, layer),
-       angles = step.angles(rope),
-       cache = extend(step, layer)](const float* in, float* result) {
-        attend_and_add(
-            kernels.context(),
-            view_of(weights, shape, kv, rope, *angles, eps),
-            cache.rows,
-            in,
-            result);
+      weights,
+      shape,
+      rope,
+      eps,
+      layer,
+      [&kernels = *step.kernels()](
+          const AttentionView& view,
+          std::span<const AttentionRow> rows,
+          const float* in,
+          float* out) {
+        attend_and_add(kernels.context(), view, rows, in, out);
       });
-  set_writer(step, out);
-  return out;
 }
 
 mx::array kernel_mlp_and_add(
@@ -225,29 +243,22 @@ mx::array kernel_decoder_layer(
     const Rope& rope,
     float eps,
     size_t layer) {
-  mx::array out = computed_from(
+  return computed_with_caches(
+      step,
       x,
-      *step.kernels(),
-      x.shape(0),
-      x.shape(1),
-      [&kernels = *step.kernels(),
-       &weights,
-       &shape,
-       &rope,
-       eps,
-       kv = kv_shape(step, layer),
-       angles = step.angles(rope),
-       cache = extend(step, layer)](const float* in, float* result) {
+      weights.attention,
+      shape,
+      rope,
+      eps,
+      layer,
+      [&kernels = *step.kernels(), &mlp = weights.mlp, eps](
+          const AttentionView& view,
+          std::span<const AttentionRow> rows,
+          const float* in,
+          float* out) {
         decoder_layer(
-            kernels.context(),
-            view_of(weights.attention, shape, kv, rope, *angles, eps),
-            view_of(weights.mlp, eps),
-            cache.rows,
-            in,
-            result);
+            kernels.context(), view, view_of(mlp, eps), rows, in, out);
       });
-  set_writer(step, out);
-  return out;
 }
 
 mx::array kernel_take_rows(

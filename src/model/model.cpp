@@ -45,12 +45,7 @@ std::optional<mx::array> build_and_evaluate(
   if (logits) {
     outputs.push_back(*logits);
   }
-  const auto evaluate = [&] { mx::eval(std::move(outputs)); };
-  if (evaluation != nullptr) {
-    evaluation->time(evaluate);
-  } else {
-    evaluate();
-  }
+  time_with(evaluation, [&] { mx::eval(std::move(outputs)); });
   return logits;
 }
 
