@@ -280,11 +280,6 @@ void attend(State& state, Machine& machine, const AttendCase& c) {
     Attention attention(context, view, {&row, 1});
     machine.pool.run([&](int thread) {
       attention.attend(thread);
-      machine.pool.barrier(thread);
-      if (attention.merges_together()) {
-        attention.merge(thread);
-        machine.pool.barrier(thread);
-      }
       const Share share = share_of(c.tokens, thread, machine.pool.threads());
       for (int t = share.begin; t < share.end; ++t) {
         attention.attended(

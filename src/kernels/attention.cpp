@@ -5,7 +5,6 @@
 namespace ingle {
 namespace {
 
-constexpr float kLog2E = 1.44269504f;
 // Up to so many tokens of a row are attended to block by block.
 constexpr int kFewTokens = 4;
 // Up to so many blocks are merged by each thread for itself.
@@ -19,7 +18,7 @@ size_t product(int a, int b) {
 }
 
 void clear(PartialAttention& total, int n) {
-  total.max = -1e30f; // less than any score
+  total.max = kUnseen;
   total.weight = 0;
   std::fill_n(total.values, n, 0.0f);
 }
@@ -187,12 +186,12 @@ void Attention::put(int i, int kv_head) {
   const float* v = k + ptrdiff_t{view_.kv_heads} * view_.head_dim;
   rotate(k, i);
   const int64_t position = token(i).position;
-  std::byte* block = rows_[static_cast<size_t>(token(i).row)].blocks +
-      static_cast<size_t>(
-          position / kBlockPositions * view_.kv_heads + kv_head) *
-          kept_.bytes();
   context_.set.put_kv(
-      k, v, kept_, static_cast<int>(position % kBlockPositions), block);
+      k,
+      v,
+      kept_,
+      static_cast<int>(position % kBlockPositions),
+      block_of(token(i).row, kv_head, position / kBlockPositions));
 }
 
 // Whose byte is whose: tokens at 2i and 2i + 1 of a row go to the same thread.
@@ -238,6 +237,15 @@ void Attention::pack_queries(int thread, const Item& item) {
 }
 
 void Attention::attend(int thread) {
+  attend_items(thread);
+  context_.pool.barrier(thread);
+  if (merges_together_) {
+    merge(thread);
+    context_.pool.barrier(thread);
+  }
+}
+
+void Attention::attend_items(int thread) {
   const Item* packed = nullptr;
   if (has_many_) {
     put_all(thread);
@@ -321,19 +329,18 @@ PartialAttention* Attention::partials_of(int query) {
       ptrdiff_t{query % view_.heads} * t.blocks;
 }
 
-// Where the item's head has a block.
-const std::byte* Attention::block_of(const Item& item, int64_t number) const {
-  return rows_[static_cast<size_t>(item.row)].blocks +
-      (number * view_.kv_heads + item.kv_head) *
-      static_cast<int64_t>(kept_.bytes());
+// Where a head of a row has a block.
+std::byte* Attention::block_of(int row, int kv_head, int64_t number) const {
+  return rows_[static_cast<size_t>(row)].blocks +
+      (number * view_.kv_heads + kv_head) * static_cast<int64_t>(kept_.bytes());
 }
 
 // It, or what some token of the item sees of it, widened.
 Attention::KvBlock
 Attention::seen_block(int thread, const Item& item, int64_t number) {
-  const std::byte* data = block_of(item, number);
+  const std::byte* data = block_of(item.row, item.kv_head, number);
   if (!kept_.is_quantized()) {
-    return {number, data, block_of(item, number + 1)};
+    return {number, data, block_of(item.row, item.kv_head, number + 1)};
   }
   std::byte* wide =
       scratch_.widened.data() + static_cast<size_t>(thread) * shape_.bytes();

@@ -2,7 +2,7 @@
 // to. Part of layer.h.
 //
 // Threads: constructed outside of a region, used in one by every thread, with a
-//          barrier between project() and attend(), and after it.
+//          barrier between project() and attend().
 #pragma once
 
 #include <atomic>
@@ -26,20 +26,14 @@ class Attention {
   }
   // What token t attends to, [heads * head_dim]: made in `scratch`, or where
   // attend() has left it. Of a few tokens, each block of positions is attended
-  // to by itself, so that all threads have work; they are merged here.
+  // to by itself, so that all threads have work; few of them are merged here.
   const float* attended(int thread, int t, float* scratch);
 
   // Queries, keys and values of all tokens.
   void project(int thread, const ProductInputs& normed);
   // Turns queries and keys to their positions, stores keys and values, and
-  // attends.
+  // attends; has a barrier at its end.
   void attend(int thread);
-  // True where there are so many blocks that they are merged once, by all
-  // threads, and not by each for itself: merge(), between two barriers.
-  bool merges_together() const {
-    return merges_together_;
-  }
-  void merge(int thread);
 
  private:
   using Item = AttentionScratch::Item;
@@ -61,10 +55,11 @@ class Attention {
   void put(int token, int kv_head);
   void put_own(const Item& item);
   void pack_queries(int thread, const Item& item);
+  void attend_items(int thread);
   void attend_item(int thread, const Item& item, const Item*& packed);
   void attend_blocks(int thread, const Item& item);
   void attend_piece(int thread, const Item& item);
-  const std::byte* block_of(const Item& item, int64_t number) const;
+  std::byte* block_of(int row, int kv_head, int64_t number) const;
   KvBlock seen_block(int thread, const Item& item, int64_t number);
   void attend_block(int thread, const Item& item, int64_t number);
   bool attend_rows(
@@ -75,6 +70,7 @@ class Attention {
       int count,
       PartialAttention* results);
   float* attended_of(int query) const;
+  void merge(int thread);
   void merge_head(int thread, int query, float* out);
   size_t item_rows() const;
   PartialAttention* running_of(int thread);
@@ -103,6 +99,8 @@ class Attention {
   // A row of many tokens: items take different times, and read what others
   // have put.
   bool has_many_ = false;
+  // So many blocks that they are merged once, by all threads, and not by each
+  // for itself.
   bool merges_together_ = false;
   std::atomic<size_t> next_item_{0};
 };

@@ -230,8 +230,6 @@ INGLE_INLINE typename S::F soften(typename S::F score, float cap) {
   return S::copy_sign(S::mul(tanh, S::set1(cap)), score);
 }
 
-constexpr float kUnseen = -1e30f;
-
 // Masks a row's scores and gives their largest.
 template <class S>
 INGLE_INLINE float

@@ -76,6 +76,8 @@ struct BlockQuery {
 };
 
 inline constexpr int kMaxQueryRows = 8;
+inline constexpr float kLog2E = 1.44269504f;
+inline constexpr float kUnseen = -1e30f; // less than any score
 
 // Softmax over a part of the positions: sum(exp2(s - max) * v) and its weight.
 // `values` has padded_dim floats.

@@ -12,13 +12,14 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/kernel_set.h"
+
 #define INGLE_INLINE inline __attribute__((always_inline))
 
 namespace ingle {
 namespace {
 
 constexpr int kLanes = 16;
-constexpr float kLog2E = 1.44269504f;
 // Fifteen bits as 128 * high + low, with both in eight.
 constexpr float kTwoPlanesMax = 127 * 128;
 constexpr float kOnePlaneMax = 127;

@@ -64,11 +64,6 @@ class AttentionPart {
     attention_.project(thread, normed_);
     context_.pool.barrier(thread);
     attention_.attend(thread);
-    context_.pool.barrier(thread);
-    if (attention_.merges_together()) {
-      attention_.merge(thread);
-      context_.pool.barrier(thread);
-    }
     attended_.pack(thread, [&](int t, float* scratch) {
       return attention_.attended(thread, t, scratch);
     });
