@@ -136,7 +136,7 @@ __attribute__((noinline)) void multiply_pairs(
     typename S::I lanes[L];
     unroll<L>([&](auto l) __attribute__((always_inline)) {
       lanes[l] = S::load_ints(right + 64 * l);
-      __builtin_prefetch(next + 64 * l, 0, 2);
+      __builtin_prefetch(next + 64 * l);
     });
     unroll<R>([&](auto r) __attribute__((always_inline)) {
       const auto x = S::set1_int(left[r][i]);
@@ -179,6 +179,15 @@ INGLE_INLINE const std::byte* values_of(const BlockQuery& q, int tile) {
 // Of the keys; those of the values stand behind them.
 INGLE_INLINE const float* scales_of(const BlockQuery& q) {
   return reinterpret_cast<const float*>(q.block + q.shape.scales_offset());
+}
+
+// Of the next block: they lie behind all that is read before them, and a wait
+// for them stops everything.
+INGLE_INLINE void fetch_next_scales(const BlockQuery& q) {
+  const std::byte* scales = q.next + q.shape.scales_offset();
+  for (int i = 0; i < 2 * kBlockPositions; i += kLanes) {
+    __builtin_prefetch(scales + sizeof(float) * i);
+  }
 }
 
 // `next`: the keys or values that are read after the tile's keys.
@@ -354,6 +363,7 @@ void attend_rows(const BlockQuery& q, PartialAttention* results) {
       std::memset(scratch.weights[r], 0, sizeof scratch.weights[r]);
     }
   }
+  fetch_next_scales(q);
   const int dims = q.shape.padded_dim();
   int dim = 0;
   for (; dim + kWidth * kLanes <= dims; dim += kWidth * kLanes) {
