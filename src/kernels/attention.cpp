@@ -53,6 +53,7 @@ Attention::Attention(
   scratch_.tokens.clear();
   scratch_.items.clear();
   scratch_.partials.clear();
+  scratch_.few_work = 0;
   for (size_t row = 0; row < rows.size(); ++row) {
     plan_row(static_cast<int>(row));
   }
@@ -60,13 +61,15 @@ Attention::Attention(
   context_.attended.reserve(
       sizeof(float) * product(tokens(), view.heads * view.head_dim));
   const auto threads = static_cast<size_t>(context_.pool.threads());
+  const size_t heads = product(context_.pool.threads(), view_.kv_heads);
+  scratch_.packed.assign(heads, -1);
   scratch_.queries.reserve(
-      sizeof(int16_t) * threads * item_rows() *
+      sizeof(int16_t) * heads * item_rows() *
       static_cast<size_t>(shape_.padded_dim()));
+  scratch_.query_scales.resize(heads * item_rows());
   if (kept_.is_quantized()) {
     scratch_.widened.reserve(threads * shape_.bytes());
   }
-  scratch_.query_scales.resize(threads * item_rows());
   scratch_.running.resize(threads * (item_rows() + kMaxQueryRows));
   give_values(scratch_.partials, scratch_.partial_values, shape_);
   give_values(scratch_.running, scratch_.running_values, shape_);
@@ -74,7 +77,7 @@ Attention::Attention(
 
 // At most.
 size_t Attention::item_rows() const {
-  return product(kManyTokens, heads_per_kv());
+  return product(has_many_ ? kManyTokens : kFewTokens, heads_per_kv());
 }
 
 PartialAttention* Attention::running_of(int thread) {
@@ -82,16 +85,20 @@ PartialAttention* Attention::running_of(int thread) {
       static_cast<size_t>(thread) * (item_rows() + kMaxQueryRows);
 }
 
-int32_t* Attention::query_of(int thread, int row) const {
-  const size_t index =
-      static_cast<size_t>(thread) * item_rows() + static_cast<size_t>(row);
-  return reinterpret_cast<int32_t*>(scratch_.queries.data()) +
-      index * static_cast<size_t>(shape_.padded_dim() / 2);
+size_t Attention::query_at(int thread, int kv_head, int row) const {
+  return (product(thread, view_.kv_heads) + static_cast<size_t>(kv_head)) *
+      item_rows() +
+      static_cast<size_t>(row);
 }
 
-float& Attention::query_scale(int thread, int row) const {
-  return scratch_.query_scales
-      [static_cast<size_t>(thread) * item_rows() + static_cast<size_t>(row)];
+int32_t* Attention::query_of(int thread, int kv_head, int row) const {
+  return reinterpret_cast<int32_t*>(scratch_.queries.data()) +
+      query_at(thread, kv_head, row) *
+      static_cast<size_t>(shape_.padded_dim() / 2);
+}
+
+float& Attention::query_scale(int thread, int kv_head, int row) const {
+  return scratch_.query_scales[query_at(thread, kv_head, row)];
 }
 
 int64_t Attention::first_block_of(int64_t position) const {
@@ -126,10 +133,15 @@ void Attention::plan_few(int row, int first_token) {
     scratch_.partials.resize(
         scratch_.partials.size() + product(each.blocks, view_.heads));
   }
-  for (int h = 0; h < view_.kv_heads; ++h) {
-    for (int64_t b = first; b <= last; ++b) {
-      scratch_.items.push_back(
-          {row, h, first_token, count, b, b, static_cast<int>(b - first)});
+  // As they lie in memory.
+  for (int64_t b = first; b <= last; ++b) {
+    const Share seen = seen_of(token(first_token + count - 1).position, b);
+    for (int h = 0; h < view_.kv_heads; ++h) {
+      Item item{row, h, first_token, count, b, b, static_cast<int>(b - first)};
+      item.work_before = scratch_.few_work;
+      item.work = seen.end - seen.begin;
+      scratch_.few_work += item.work;
+      scratch_.items.push_back(item);
     }
   }
 }
@@ -220,8 +232,16 @@ void Attention::put_own(const Item& item) {
   }
 }
 
-// By themselves: two threads may have items with the same ones.
+// By themselves: two threads may have items with the same ones. Once for all
+// blocks of a row.
 void Attention::pack_queries(int thread, const Item& item) {
+  int& packed =
+      scratch_.packed[product(thread, view_.kv_heads) +
+                      static_cast<size_t>(item.kv_head)];
+  if (packed == item.first_token) {
+    return;
+  }
+  packed = item.first_token;
   float* head = running_of(thread)->values;
   for (int row = 0; row < item.tokens * heads_per_kv(); ++row) {
     const int index = query_index(item, row);
@@ -231,8 +251,9 @@ void Attention::pack_queries(int thread, const Item& item) {
         view_.head_dim,
         head);
     rotate(head, t);
-    query_scale(thread, row) = view_.scale * kLog2E *
-        context_.set.pack_query(head, shape_, query_of(thread, row));
+    query_scale(thread, item.kv_head, row) = view_.scale * kLog2E *
+        context_.set.pack_query(
+            head, shape_, query_of(thread, item.kv_head, row));
   }
 }
 
@@ -246,23 +267,32 @@ void Attention::attend(int thread) {
 }
 
 void Attention::attend_items(int thread) {
-  const Item* packed = nullptr;
   if (has_many_) {
     put_all(thread);
     context_.pool.barrier(thread);
     size_t i = 0;
     while ((i = next_item_.fetch_add(1, std::memory_order_relaxed)) <
            scratch_.items.size()) {
-      attend_item(thread, scratch_.items[i], packed);
+      attend_item(thread, scratch_.items[i]);
     }
     return;
   }
   // Each thread has neighbouring blocks: it reads ahead.
-  const Share share = share_of(
-      static_cast<int>(scratch_.items.size()), thread, context_.pool.threads());
-  for (int i = share.begin; i < share.end; ++i) {
-    attend_item(thread, scratch_.items[static_cast<size_t>(i)], packed);
+  for (const Item& item : scratch_.items) {
+    if (is_share_of(thread, item)) {
+      put_own(item);
+      attend_item(thread, item);
+    }
   }
+}
+
+// Of a step of few tokens: whether the middle of the item's work lies in the
+// thread's share of all.
+bool Attention::is_share_of(int thread, const Item& item) const {
+  const int64_t middle =
+      (2 * item.work_before + item.work) * context_.pool.threads();
+  const int64_t share = 2 * scratch_.few_work;
+  return middle >= share * thread && middle < share * (thread + 1);
 }
 
 // Row `row` of an item is its token row / heads_per_kv().
@@ -297,8 +327,8 @@ bool Attention::attend_rows(
   bool is_seen = false;
   for (int r = 0; r < count; ++r) {
     const int index = query_index(item, first + r);
-    queries[r] = query_of(thread, first + r);
-    scales[r] = query_scale(thread, first + r);
+    queries[r] = query_of(thread, item.kv_head, first + r);
+    scales[r] = query_scale(thread, item.kv_head, first + r);
     const Share seen =
         seen_of(token(index / view_.heads).position, block.number);
     begins[r] = seen.begin;
@@ -340,7 +370,11 @@ Attention::KvBlock
 Attention::seen_block(int thread, const Item& item, int64_t number) {
   const std::byte* data = block_of(item.row, item.kv_head, number);
   if (!kept_.is_quantized()) {
-    return {number, data, block_of(item.row, item.kv_head, number + 1)};
+    const bool is_piece = token(item.first_token).first_partial >= 0;
+    const std::byte* next = is_piece
+        ? data + kept_.bytes()
+        : block_of(item.row, item.kv_head, number + 1);
+    return {number, data, next};
   }
   std::byte* wide =
       scratch_.widened.data() + static_cast<size_t>(thread) * shape_.bytes();
@@ -372,16 +406,8 @@ void Attention::attend_block(int thread, const Item& item, int64_t number) {
   }
 }
 
-// `packed`: whose queries the thread has packed last.
-void Attention::attend_item(int thread, const Item& item, const Item*& packed) {
-  if (!has_many_) {
-    put_own(item);
-  }
-  if (packed == nullptr || packed->first_token != item.first_token ||
-      packed->kv_head != item.kv_head) {
-    pack_queries(thread, item);
-  }
-  packed = &item;
+void Attention::attend_item(int thread, const Item& item) {
+  pack_queries(thread, item);
   if (token(item.first_token).first_partial < 0) {
     attend_blocks(thread, item);
   } else {

@@ -56,7 +56,8 @@ class Attention {
   void put_own(const Item& item);
   void pack_queries(int thread, const Item& item);
   void attend_items(int thread);
-  void attend_item(int thread, const Item& item, const Item*& packed);
+  bool is_share_of(int thread, const Item& item) const;
+  void attend_item(int thread, const Item& item);
   void attend_blocks(int thread, const Item& item);
   void attend_piece(int thread, const Item& item);
   std::byte* block_of(int row, int kv_head, int64_t number) const;
@@ -74,8 +75,9 @@ class Attention {
   void merge_head(int thread, int query, float* out);
   size_t item_rows() const;
   PartialAttention* running_of(int thread);
-  int32_t* query_of(int thread, int row) const;
-  float& query_scale(int thread, int row) const;
+  size_t query_at(int thread, int kv_head, int row) const;
+  int32_t* query_of(int thread, int kv_head, int row) const;
+  float& query_scale(int thread, int kv_head, int row) const;
 
   int64_t first_block_of(int64_t position) const;
   Share seen_of(int64_t position, int64_t block) const;

@@ -28,17 +28,24 @@ struct AttentionScratch {
     int tokens = 0;
     int64_t first_block = 0;
     int64_t last_block = 0;
-    int piece = 0; // of one block: which one of its row's
+    // Of one block: which one of its row's, and the positions that it looks at
+    // (and that the items before it do).
+    int piece = 0;
+    int64_t work = 0;
+    int64_t work_before = 0;
   };
 
   std::vector<Token> tokens{};
   std::vector<Item> items{};
+  int64_t few_work = 0; // of all items of one block
   std::vector<PartialAttention> partials{}; // block by block
 
-  // Of each thread: an item's queries, packed, with their scales; its results
-  // so far, then those of one block.
+  // Of each thread and KV head: an item's queries, packed, with their scales,
+  // and which token is their first.
+  std::vector<int> packed{};
   PageBuffer queries{};
   std::vector<float> query_scales{};
+  // Of each thread: an item's results so far, then those of one block.
   std::vector<PartialAttention> running{};
 
   PageBuffer widened{}; // of each thread: a block
