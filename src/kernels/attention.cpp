@@ -236,8 +236,8 @@ void Attention::put_own(const Item& item) {
 // blocks of a row.
 void Attention::pack_queries(int thread, const Item& item) {
   int& packed =
-      scratch_.packed[product(thread, view_.kv_heads) +
-                      static_cast<size_t>(item.kv_head)];
+      scratch_.packed
+          [product(thread, view_.kv_heads) + static_cast<size_t>(item.kv_head)];
   if (packed == item.first_token) {
     return;
   }

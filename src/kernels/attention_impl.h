@@ -111,6 +111,7 @@ void put_kv(
 }
 
 struct BlockScratch {
+  // Then their weights, times the values' scales.
   alignas(64) float scores[kMaxQueryRows][kBlockPositions];
   alignas(64) float largest[kMaxQueryRows][kLanes]; // of the scores, unmasked
   alignas(64) int16_t weights[kMaxQueryRows][kBlockPositions];
@@ -259,48 +260,100 @@ mask_scores(const BlockQuery& q, int row, TileRange range, float* scores) {
   return S::max_lane(max);
 }
 
-// Scores -> their weights times the values' scales, as integers.
+INGLE_INLINE bool sees_some(const BlockQuery& q, int row) {
+  return q.begins[row] < q.ends[row];
+}
+
+// The row's largest score.
 template <class S>
-INGLE_INLINE void weigh_row(
+INGLE_INLINE float largest_score(
     const BlockQuery& q,
     int row,
     TileRange range,
-    BlockScratch& scratch,
-    PartialAttention& result) {
-  float* scores = scratch.scores[row];
+    BlockScratch& scratch) {
   const bool sees_all = q.begins[row] <= range.begin * kTilePositions &&
       q.ends[row] >= range.end * kTilePositions;
-  result.max = sees_all && q.soft_cap == 0
+  return sees_all && q.soft_cap == 0
       ? S::max_lane(S::load(scratch.largest[row]))
-      : mask_scores<S>(q, row, range, scores);
-  auto weight = S::set1(0);
-  auto scaled_sum = S::set1(0);
-  auto scaled_max = S::set1(0);
+      : mask_scores<S>(q, row, range, scratch.scores[row]);
+}
+
+// Sums over a row's positions, and a maximum.
+template <class S>
+struct RowSums {
+  typename S::F weight;
+  typename S::F scaled; // of weights times the values' scales
+  typename S::F scaled_max;
+};
+
+// Scores -> their weights times the values' scales.
+template <class S>
+INGLE_INLINE RowSums<S> weigh_row(
+    const BlockQuery& q,
+    int row,
+    TileRange range,
+    float max,
+    BlockScratch& scratch) {
+  float* scores = scratch.scores[row];
   const float* value_scales = scales_of(q) + kBlockPositions;
+  RowSums<S> sums{S::set1(0), S::set1(0), S::set1(0)};
   for (int i = range.begin * kTilePositions; i < range.end * kTilePositions;
        i += kLanes) {
-    const auto p =
-        exp2_up_to_127<S>(S::sub(S::load(scores + i), S::set1(result.max)));
-    weight = S::add(weight, p);
+    const auto p = short_exp2<S>(S::sub(S::load(scores + i), S::set1(max)));
+    sums.weight = S::add(sums.weight, p);
     // A lane that is not seen may have any scale, and a weight of 0.
     const auto scaled = S::mul(p, S::load(value_scales + i));
-    scaled_sum = S::add(scaled_sum, scaled);
-    scaled_max = S::max(scaled_max, scaled);
+    sums.scaled = S::add(sums.scaled, scaled);
+    sums.scaled_max = S::max(sums.scaled_max, scaled);
     S::store(scores + i, scaled);
   }
-  result.weight = S::sum(weight);
-  const float largest = S::max_lane(scaled_max);
-  const float sum = S::sum(scaled_sum);
+  return sums;
+}
+
+// What a row's weights, times the values' scales, are to be multiplied by.
+template <class S>
+INGLE_INLINE float integer_factor(const RowSums<S>& sums) {
+  const float largest = S::max_lane(sums.scaled_max);
   const float by_largest = kWeightMax / largest;
-  const float by_sum = kWeightSum / sum;
-  const float factor =
-      largest > 1e-30f ? (by_largest < by_sum ? by_largest : by_sum) : 0;
-  scratch.inverse[row] = factor > 0 ? 1 / factor : 0;
+  const float by_sum = kWeightSum / S::sum(sums.scaled);
+  return largest > 1e-30f ? (by_largest < by_sum ? by_largest : by_sum) : 0;
+}
+
+// Scores -> their weights times the values' scales, as integers. Rows step by
+// step together: what is summed over one is long in coming.
+template <class S, int R>
+INGLE_INLINE void weigh_rows(
+    const BlockQuery& q,
+    TileRange range,
+    BlockScratch& scratch,
+    PartialAttention* results) {
+  RowSums<S> sums[R];
+  float factors[R];
+  for (int r = 0; r < R; ++r) {
+    results[r].max =
+        sees_some(q, r) ? largest_score<S>(q, r, range, scratch) : kUnseen;
+  }
+  for (int r = 0; r < R; ++r) {
+    if (sees_some(q, r)) {
+      sums[r] = weigh_row<S>(q, r, range, results[r].max, scratch);
+    } else {
+      sums[r] = {S::set1(0), S::set1(0), S::set1(0)};
+      std::memset(scratch.scores[r], 0, sizeof scratch.scores[r]);
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    results[r].weight = S::sum(sums[r].weight);
+    factors[r] = integer_factor<S>(sums[r]);
+    scratch.inverse[r] = ratio(1, factors[r]);
+  }
   for (int i = range.begin * kTilePositions; i < range.end * kTilePositions;
        i += kLanes) {
-    S::store_i16(
-        scratch.weights[row] + i,
-        S::round(S::mul(S::load(scores + i), S::set1(factor))));
+    for (int r = 0; r < R; ++r) {
+      const auto scaled = S::load(scratch.scores[r] + i);
+      S::store_i16(
+          scratch.weights[r] + i,
+          S::round(S::mul(scaled, S::set1(factors[r]))));
+    }
   }
 }
 
@@ -353,16 +406,7 @@ void attend_rows(const BlockQuery& q, PartialAttention* results) {
         b + 1 < range.end ? keys_of(q, b + 1) : values_of(q, range.begin),
         scratch);
   }
-  for (int r = 0; r < R; ++r) {
-    if (q.begins[r] < q.ends[r]) {
-      weigh_row<S>(q, r, range, scratch, results[r]);
-    } else {
-      results[r].max = kUnseen;
-      results[r].weight = 0;
-      scratch.inverse[r] = 0;
-      std::memset(scratch.weights[r], 0, sizeof scratch.weights[r]);
-    }
-  }
+  weigh_rows<S, R>(q, range, scratch, results);
   fetch_next_scales(q);
   const int dims = q.shape.padded_dim();
   int dim = 0;

@@ -60,30 +60,51 @@ INGLE_INLINE void store_some(float* out, typename S::F x, int n) {
   std::memcpy(out, lanes, static_cast<size_t>(n) * sizeof(float));
 }
 
-// 2^x for -127 <= x <= 127; 0 for x < -126.5. Relative error below 3e-8 and
-// rounding: a polynomial through the Chebyshev nodes of [-0.5, 0.5].
-template <class S>
-INGLE_INLINE typename S::F exp2_within(typename S::F x) {
-  const auto whole = S::round(x);
-  const auto f = S::sub(x, S::to_float(whole));
-  auto y = S::set1(1.54614447e-4f);
-  y = S::fma(y, f, S::set1(1.34004282e-3f));
-  y = S::fma(y, f, S::set1(9.61805668e-3f));
-  y = S::fma(y, f, S::set1(5.55032723e-2f));
-  y = S::fma(y, f, S::set1(2.40226509e-1f));
-  y = S::fma(y, f, S::set1(6.93147207e-1f));
-  y = S::fma(y, f, S::set1(1));
-  return S::mul(y, S::power_of_two(whole));
+// sum(c[i] * x^i), from c[last].
+template <class S, int N>
+INGLE_INLINE typename S::F polynomial(const float (&c)[N], typename S::F x) {
+  auto y = S::set1(c[N - 1]);
+  unroll<N - 1>([&](auto i) __attribute__((always_inline)) {
+    y = S::fma(y, x, S::set1(c[N - 2 - i]));
+  });
+  return y;
 }
 
-// The same for any x, and for x <= 127.
+// 2^x for -126 <= x <= 127. c: 2^x for -0.5 <= x <= 0.5.
+template <class S, int N>
+INGLE_INLINE typename S::F exp2_by(const float (&c)[N], typename S::F x) {
+  const auto whole = S::whole(x);
+  return S::scale(polynomial<S>(c, S::sub(x, whole)), whole);
+}
+
+// Relative error below 3e-8 and rounding: through the Chebyshev nodes.
+inline constexpr float kExp2[] = {
+    1,
+    6.93147207e-1f,
+    2.40226509e-1f,
+    5.55032723e-2f,
+    9.61805668e-3f,
+    1.34004282e-3f,
+    1.54614447e-4f};
+// Below 2.6e-6 (minimax): for what becomes an integer of 15 bits.
+inline constexpr float kShortExp2[] = {
+    9.99999261e-1f,
+    6.93121815e-1f,
+    2.40247448e-1f,
+    5.59178603e-2f,
+    9.57010191e-3f};
+
+// 0 below -126.
 template <class S>
 INGLE_INLINE typename S::F exp2(typename S::F x) {
-  return exp2_within<S>(S::min(S::max(x, S::set1(-127)), S::set1(127)));
+  const auto least = S::set1(-126);
+  const auto within = S::min(S::max(x, least), S::set1(127));
+  return S::where_at_least(x, least, exp2_by<S>(kExp2, within));
 }
+// For x <= 127; 2^-126 below -126.
 template <class S>
-INGLE_INLINE typename S::F exp2_up_to_127(typename S::F x) {
-  return exp2_within<S>(S::max(x, S::set1(-127)));
+INGLE_INLINE typename S::F short_exp2(typename S::F x) {
+  return exp2_by<S>(kShortExp2, S::max(x, S::set1(-126)));
 }
 
 template <class S>

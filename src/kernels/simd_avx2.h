@@ -178,9 +178,15 @@ struct Avx2Simd {
   static I round(F a) {
     return {_mm256_cvtps_epi32(a.low), _mm256_cvtps_epi32(a.high)};
   }
-  static F power_of_two(I a) {
-    const I biased = shift_left<23>(add_ints(a, set1_int(127)));
-    return {_mm256_castsi256_ps(biased.low), _mm256_castsi256_ps(biased.high)};
+  static F whole(F a) {
+    constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    return {
+        _mm256_round_ps(a.low, kNearest), _mm256_round_ps(a.high, kNearest)};
+  }
+  static F scale(F a, F n) {
+    const I power = shift_left<23>(add_ints(round(n), set1_int(127)));
+    return mul(
+        a, {_mm256_castsi256_ps(power.low), _mm256_castsi256_ps(power.high)});
   }
   static void store_bytes(int8_t* p, I a) {
     const __m256i halves = sixteen_i16(a);

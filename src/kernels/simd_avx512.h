@@ -144,9 +144,11 @@ struct Avx512Simd {
   static I round(F a) {
     return _mm512_cvtps_epi32(a);
   }
-  static F power_of_two(I a) {
-    return _mm512_castsi512_ps(
-        _mm512_slli_epi32(_mm512_add_epi32(a, _mm512_set1_epi32(127)), 23));
+  static F whole(F a) {
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT);
+  }
+  static F scale(F a, F n) {
+    return _mm512_scalef_ps(a, n);
   }
   static void store_bytes(int8_t* p, I a) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a));

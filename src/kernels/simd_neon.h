@@ -204,10 +204,13 @@ struct NeonSimd {
   static I round(F x) {
     return each<I>([](auto p) { return vcvtnq_s32_f32(p); }, x);
   }
-  static F power_of_two(I x) {
-    return each<F>(
-        [](auto p) { return vreinterpretq_f32_s32(p); },
-        shift_left<23>(add_ints(x, set1_int(127))));
+  static F whole(F x) {
+    return each<F>([](auto p) { return vrndnq_f32(p); }, x);
+  }
+  static F scale(F x, F n) {
+    const I power = shift_left<23>(add_ints(round(n), set1_int(127)));
+    return mul(
+        x, each<F>([](auto p) { return vreinterpretq_f32_s32(p); }, power));
   }
   static void store_bytes(int8_t* p, I x) {
     vst1q_s8(

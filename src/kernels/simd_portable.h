@@ -197,10 +197,16 @@ struct PortableSimd {
       return static_cast<int32_t>(std::nearbyint(x));
     });
   }
-  // 2^a for -127 <= a <= 127, where 2^-127 is 0.
-  static F power_of_two(I a) {
+  // The whole number that is nearest, as round() has it.
+  static F whole(F a) {
+    return to_float(round(a));
+  }
+  // a * 2^n for whole -126 <= n <= 127.
+  static F scale(F a, F n) {
+    const I exponents = round(n);
     return each<F>([&](int i) {
-      return std::bit_cast<float>(static_cast<uint32_t>(a.v[i] + 127) << 23);
+      const auto bits = static_cast<uint32_t>(exponents.v[i] + 127) << 23;
+      return a.v[i] * std::bit_cast<float>(bits);
     });
   }
   static void store_bytes(int8_t* p, I a) {
