@@ -11,29 +11,40 @@
 namespace ingle {
 namespace {
 
+constexpr int kMaxSums = 16;
+// Two operands, and where sums begin: not known to the compiler.
 alignas(64) constexpr std::byte kOperands[128] = {};
+alignas(64) constexpr std::byte kStarts[64 * kMaxSums] = {};
 
-// step(sum, operands) on sums that stay in registers.
-template <int kSums, class Sum, class Step>
-inline __attribute__((always_inline)) Sum
-repeat(int64_t rounds, Sum zero, Step step) {
-  Sum sums[kSums];
+inline __attribute__((always_inline)) const std::byte* unknown(
+    const std::byte* p) {
+  asm("" : "+r"(p));
+  return p;
+}
+
+// step(sum, operands) on sums that stay in registers, and add(sum, sum) of
+// them in the end.
+template <int kSums, class Load, class Step, class Add>
+inline __attribute__((always_inline)) auto
+repeat(int64_t rounds, Load load, Step step, Add add) {
+  static_assert(kSums <= kMaxSums);
+  decltype(load(kStarts)) sums[kSums];
+  const std::byte* start = unknown(kStarts);
 #pragma GCC unroll 16
-  for (Sum& sum : sums) {
-    sum = zero;
+  for (int i = 0; i < kSums; ++i) {
+    sums[i] = load(start + 64 * i); // each its own: none is another's copy
   }
   const std::byte* operands = kOperands;
   for (; rounds > 0; --rounds) {
-    // What is there is not known: it is read anew, and the sum not foreseen.
-    asm("" : "+r"(operands));
+    operands = unknown(operands);
 #pragma GCC unroll 16
-    for (Sum& sum : sums) {
+    for (auto& sum : sums) {
       sum = step(sum, operands);
     }
   }
 #pragma GCC unroll 16
   for (int i = 1; i < kSums; ++i) {
-    asm("" : : "m"(sums[i])); // all of them are made
+    sums[0] = add(sums[0], sums[i]);
   }
   return sums[0];
 }
@@ -47,32 +58,43 @@ struct Loops {
   static double operations(int64_t rounds, int of_a_lane) {
     return 1.0 * kSums * kLanes * of_a_lane * static_cast<double>(rounds);
   }
-  static double i8(int64_t rounds) {
-    const auto sum = repeat<kSums>(
+  template <class Step>
+  static int32_t int_sums(int64_t rounds, Step step) {
+    return S::sum_ints(repeat<kSums>(
         rounds,
-        S::set1_int(0),
+        [](const std::byte* p)
+            __attribute__((always_inline)) { return S::load_ints(p); },
+        step,
+        [](auto a, auto b)
+            __attribute__((always_inline)) { return S::add_ints(a, b); }));
+  }
+  static double i8(int64_t rounds) {
+    const int32_t sum = int_sums(
+        rounds,
         [](auto total, const std::byte* p) __attribute__((always_inline)) {
           return S::template dot<4>(
               total, S::load_bytes(p), S::load_ints(p + 64));
         });
-    return operations(rounds, 8) + S::sum_ints(sum);
+    return operations(rounds, 8) + sum;
   }
   static double i16(int64_t rounds) {
-    const auto sum = repeat<kSums>(
+    const int32_t sum = int_sums(
         rounds,
-        S::set1_int(0),
         [](auto total, const std::byte* p) __attribute__((always_inline)) {
           return S::dot_pairs(total, S::load_ints(p), S::load_ints(p + 64));
         });
-    return operations(rounds, 4) + S::sum_ints(sum);
+    return operations(rounds, 4) + sum;
   }
   static double f32(int64_t rounds) {
     const auto sum = repeat<kSums>(
         rounds,
-        S::set1(0),
+        [](const std::byte* p)
+            __attribute__((always_inline)) { return S::load_unaligned(p); },
         [](auto total, const std::byte* p) __attribute__((always_inline)) {
           return S::fma(S::load_unaligned(p), S::load_unaligned(p + 64), total);
-        });
+        },
+        [](auto a, auto b)
+            __attribute__((always_inline)) { return S::add(a, b); });
     return operations(rounds, 2) + static_cast<double>(S::sum(sum));
   }
 };
