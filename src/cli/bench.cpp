@@ -109,7 +109,7 @@ Status bench(const Environment& env, const BenchFlags& flags) {
   }
   INGLE_ASSIGN_OR_RETURN(
       const std::string folder, resolve_model(env, flags.engine.model));
-  const RunOptions options = flags.engine.run_options();
+  const RunOptions options = flags.engine.run_options(env);
   std::stop_source stop;
   const StopSignals signals([&] { stop.request_stop(); });
   INGLE_ASSIGN_OR_RETURN(

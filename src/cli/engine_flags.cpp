@@ -28,9 +28,11 @@ void choose(EngineFlags& flags, Numerics numerics) {
 
 } // namespace
 
-RunOptions EngineFlags::run_options() const {
+RunOptions EngineFlags::run_options(const Environment& env) const {
   return {
-      .numerics = numerics.value_or(default_numerics()), .threads = threads};
+      .numerics = numerics.value_or(default_numerics()),
+      .threads = threads,
+      .isa = env.isa};
 }
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {

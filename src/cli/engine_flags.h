@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/environment.h"
 #include "model/run_options.h"
 
 namespace CLI {
@@ -19,7 +20,7 @@ struct EngineFlags {
   std::optional<Numerics> numerics;
   int threads = 0; // 0: one for each physical core
 
-  RunOptions run_options() const;
+  RunOptions run_options(const Environment& env) const;
 };
 
 // --model, --numerics, --exact, --threads. `flags` outlives the parsing.

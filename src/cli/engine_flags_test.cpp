@@ -14,22 +14,33 @@ EngineFlags parse(const std::string& line) {
   return flags;
 }
 
+RunOptions run_options(const std::string& line, const std::string& isa = "") {
+  const auto fs = make_memory_file_system();
+  const SystemClock clock;
+  return parse(line).run_options({*fs, clock, "/home", "python3", isa});
+}
+
 TEST(EngineFlagsTest, WithoutFlagsTheDeviceDecides) {
-  const RunOptions options = parse("").run_options();
+  const RunOptions options = run_options("");
   EXPECT_EQ(options.numerics, default_numerics());
   EXPECT_EQ(options.threads, 0);
+}
+
+TEST(EngineFlagsTest, InstructionSetIsTheEnvironments) {
+  EXPECT_EQ(run_options("").isa, "");
+  EXPECT_EQ(run_options("", "avx2").isa, "avx2");
 }
 
 TEST(EngineFlagsTest, EachModeHasItsName) {
   for (const Numerics numerics :
        {Numerics::kNear, Numerics::kFast, Numerics::kExact}) {
     const std::string name(to_string(numerics));
-    EXPECT_EQ(parse("--numerics " + name).run_options().numerics, numerics);
+    EXPECT_EQ(run_options("--numerics " + name).numerics, numerics);
   }
 }
 
 TEST(EngineFlagsTest, ExactIsShortForItsMode) {
-  EXPECT_EQ(parse("--exact").run_options().numerics, Numerics::kExact);
+  EXPECT_EQ(run_options("--exact").numerics, Numerics::kExact);
   EXPECT_EQ(parse("--exact --numerics exact").numerics, Numerics::kExact);
 }
 
@@ -50,8 +61,8 @@ TEST(EngineFlagsTest, OtherModesAreRefused) {
 }
 
 TEST(EngineFlagsTest, ThreadsHaveARange) {
-  EXPECT_EQ(parse("--threads 1").run_options().threads, 1);
-  EXPECT_EQ(parse("--threads 1024").run_options().threads, 1024);
+  EXPECT_EQ(run_options("--threads 1").threads, 1);
+  EXPECT_EQ(run_options("--threads 1024").threads, 1024);
   for (const char* const value : {"0", "-1", "1025", "2.5", "x"}) {
     EXPECT_THROW(parse(std::string("--threads ") + value), CLI::ParseError)
         << value;

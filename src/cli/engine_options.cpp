@@ -10,8 +10,7 @@ Result<EngineOptions> engine_options(
     ProgressBar& loading) {
   EngineOptions options;
   INGLE_ASSIGN_OR_RETURN(options.model_folder, resolve_model(env, flags.model));
-  options.run = flags.run_options();
-  options.run.isa = env.isa;
+  options.run = flags.run_options(env);
   options.on_load_progress = loading.callback();
   return options;
 }

@@ -24,7 +24,7 @@ STOP_SECONDS = 20
 RUN_SECONDS = 300
 
 
-def run(*arguments):
+def run(*arguments, variables=None):
     """Runs a command of ingle to its end; output as text."""
     return subprocess.run(
         [BINARY, *map(str, arguments)],
@@ -32,7 +32,7 @@ def run(*arguments):
         text=True,
         timeout=RUN_SECONDS,
         check=False,
-        env=ENVIRONMENT,
+        env={**ENVIRONMENT, **(variables or {})},
     )
 
 

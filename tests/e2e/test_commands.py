@@ -76,6 +76,27 @@ def test_bench_measures_the_default_model(model):
     assert out["peak_rss_bytes"] > weights
 
 
+def test_bench_uses_the_instructions_that_it_is_told_to(model):
+    sizes = ("--prompt", 4, "--gen", 0, "--repeat", 1, "--json")
+    done = ingle_process.run(
+        "bench", *sizes, variables={"INGLE_ISA": "portable"}
+    )
+    assert json.loads(done.stdout)["isa"] == "portable"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("bench", "--prompt", "4", "--gen", "0"), ("generate", "--ids", "504"), ("chat",)],
+    ids=lambda arguments: arguments[0],
+)
+def test_instructions_that_are_not_there_are_an_error(model, arguments):
+    done = ingle_process.run(*arguments, variables={"INGLE_ISA": "avx9"})
+    assert done.returncode != 0
+    assert done.stdout == ""
+    last = done.stderr.splitlines()[-1]
+    assert "INGLE_ISA" in last and "avx9" in last and "portable" in last
+
+
 def test_bench_goes_past_the_models_context(model, tmp_path):
     short = link_model(model, tmp_path / "short")
     edit_json(short, "config.json", lambda c: c.update(max_position_embeddings=16))
