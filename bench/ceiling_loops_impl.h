@@ -12,10 +12,12 @@ namespace ingle {
 namespace {
 
 constexpr int kMaxSums = 16;
-// Two operands, and where sums begin: not known to the compiler.
+// Two operands, and where sums begin: read through unknown().
 alignas(64) constexpr std::byte kOperands[128] = {};
 alignas(64) constexpr std::byte kStarts[64 * kMaxSums] = {};
 
+// p, of which the compiler knows no more than its type: it can't foresee what
+// is read there.
 inline __attribute__((always_inline)) const std::byte* unknown(
     const std::byte* p) {
   asm("" : "+r"(p));

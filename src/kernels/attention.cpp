@@ -135,11 +135,12 @@ void Attention::plan_few(int row, int first_token) {
   }
   // As they lie in memory.
   for (int64_t b = first; b <= last; ++b) {
-    const Share seen = seen_of(token(first_token + count - 1).position, b);
+    const int begin = seen_of(token(first_token).position, b).begin;
+    const int end = seen_of(token(first_token + count - 1).position, b).end;
     for (int h = 0; h < view_.kv_heads; ++h) {
       Item item{row, h, first_token, count, b, b, static_cast<int>(b - first)};
       item.work_before = scratch_.few_work;
-      item.work = seen.end - seen.begin;
+      item.work = end - begin;
       scratch_.few_work += item.work;
       scratch_.items.push_back(item);
     }
@@ -278,21 +279,23 @@ void Attention::attend_items(int thread) {
     return;
   }
   // Each thread has neighbouring blocks: it reads ahead.
-  for (const Item& item : scratch_.items) {
-    if (is_share_of(thread, item)) {
-      put_own(item);
-      attend_item(thread, item);
-    }
+  const size_t end = first_item_of(thread + 1);
+  for (size_t i = first_item_of(thread); i < end; ++i) {
+    put_own(scratch_.items[i]);
+    attend_item(thread, scratch_.items[i]);
   }
 }
 
-// Of a step of few tokens: whether the middle of the item's work lies in the
-// thread's share of all.
-bool Attention::is_share_of(int thread, const Item& item) const {
-  const int64_t middle =
-      (2 * item.work_before + item.work) * context_.pool.threads();
-  const int64_t share = 2 * scratch_.few_work;
-  return middle >= share * thread && middle < share * (thread + 1);
+// Of a step of few tokens: an item is the thread's in whose share of the work
+// its middle lies.
+size_t Attention::first_item_of(int thread) const {
+  const auto is_before = [&](const Item& item) {
+    const int64_t middle = 2 * item.work_before + item.work;
+    return middle * context_.pool.threads() < 2 * scratch_.few_work * thread;
+  };
+  const auto& items = scratch_.items;
+  return static_cast<size_t>(
+      std::ranges::partition_point(items, is_before) - items.begin());
 }
 
 // Row `row` of an item is its token row / heads_per_kv().

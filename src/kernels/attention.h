@@ -56,7 +56,7 @@ class Attention {
   void put_own(const Item& item);
   void pack_queries(int thread, const Item& item);
   void attend_items(int thread);
-  bool is_share_of(int thread, const Item& item) const;
+  size_t first_item_of(int thread) const;
   void attend_item(int thread, const Item& item);
   void attend_blocks(int thread, const Item& item);
   void attend_piece(int thread, const Item& item);

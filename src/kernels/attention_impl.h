@@ -111,7 +111,7 @@ void put_kv(
 }
 
 struct BlockScratch {
-  // Then their weights, times the values' scales.
+  // Scores; then, in their place, weights times the values' scales.
   alignas(64) float scores[kMaxQueryRows][kBlockPositions];
   alignas(64) float largest[kMaxQueryRows][kLanes]; // of the scores, unmasked
   alignas(64) int16_t weights[kMaxQueryRows][kBlockPositions];
@@ -182,8 +182,8 @@ INGLE_INLINE const float* scales_of(const BlockQuery& q) {
   return reinterpret_cast<const float*>(q.block + q.shape.scales_offset());
 }
 
-// Of the next block: they lie behind all that is read before them, and a wait
-// for them stops everything.
+// The scales of the next block lie behind all that is read before them, and a
+// wait for them stops everything. (Of no use where the next block is this one.)
 INGLE_INLINE void fetch_next_scales(const BlockQuery& q) {
   const std::byte* scales = q.next + q.shape.scales_offset();
   for (int i = 0; i < 2 * kBlockPositions; i += kLanes) {
@@ -301,7 +301,7 @@ INGLE_INLINE RowSums<S> weigh_row(
        i += kLanes) {
     const auto p = short_exp2<S>(S::sub(S::load(scores + i), S::set1(max)));
     sums.weight = S::add(sums.weight, p);
-    // A lane that is not seen may have any scale, and a weight of 0.
+    // A lane that is not seen has a weight of 0, and may have any finite scale.
     const auto scaled = S::mul(p, S::load(value_scales + i));
     sums.scaled = S::add(sums.scaled, scaled);
     sums.scaled_max = S::max(sums.scaled_max, scaled);
@@ -319,8 +319,9 @@ INGLE_INLINE float integer_factor(const RowSums<S>& sums) {
   return largest > 1e-30f ? (by_largest < by_sum ? by_largest : by_sum) : 0;
 }
 
-// Scores -> their weights times the values' scales, as integers. Rows step by
-// step together: what is summed over one is long in coming.
+// Scores -> their weights times the values' scales, as integers. Each step is
+// done for all rows before the next one: what is reduced over a row is long in
+// coming, and the rows don't wait for one another.
 template <class S, int R>
 INGLE_INLINE void weigh_rows(
     const BlockQuery& q,

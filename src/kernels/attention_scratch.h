@@ -28,8 +28,8 @@ struct AttentionScratch {
     int tokens = 0;
     int64_t first_block = 0;
     int64_t last_block = 0;
-    // Of one block: which one of its row's, and the positions that it looks at
-    // (and that the items before it do).
+    // Of one block: which one of its row's, and how many positions it looks at
+    // (at least one), and the items before it do.
     int piece = 0;
     int64_t work = 0;
     int64_t work_before = 0;
@@ -40,8 +40,8 @@ struct AttentionScratch {
   int64_t few_work = 0; // of all items of one block
   std::vector<PartialAttention> partials{}; // block by block
 
-  // Of each thread and KV head: an item's queries, packed, with their scales,
-  // and which token is their first.
+  // Of each thread and KV head, for the blocks of a row of few tokens: an
+  // item's queries, packed, with their scales, and which token is their first.
   std::vector<int> packed{};
   PageBuffer queries{};
   std::vector<float> query_scales{};

@@ -566,6 +566,26 @@ TEST_P(KernelSetTest, AttentionIsThePortableOnesAndNearTheExact) {
   }
 }
 
+// What is left behind the positions, or behind those that a row sees, may be of
+// any size.
+TEST_P(KernelSetTest, ScalesThatNobodySeesDoNotMatter) {
+  for (const AttentionCase& c : attention_cases()) {
+    Block held(random, c);
+    const Attended expected = attend(set(), held, c);
+    for (int p = c.positions; p < kBlockPositions; ++p) {
+      for (const int half : {0, kBlockPositions}) {
+        const float scale = p % 2 == 0 ? 1e38f : 1e-38f;
+        std::memcpy(
+            held.block.data() + held.shape.scales_offset() +
+                sizeof scale * static_cast<size_t>(half + p),
+            &scale,
+            sizeof scale);
+      }
+    }
+    ASSERT_TRUE(attend(set(), held, c) == expected) << c.positions;
+  }
+}
+
 TEST_P(KernelSetTest, PartsMergeToTheWhole) {
   constexpr int kDim = 32;
   auto a = random_floats(random, kDim);

@@ -70,14 +70,15 @@ INGLE_INLINE typename S::F polynomial(const float (&c)[N], typename S::F x) {
   return y;
 }
 
-// 2^x for -126 <= x <= 127. c: 2^x for -0.5 <= x <= 0.5.
+// 2^x for -126 <= x <= 127, below that anything. c: 2^x for -0.5 <= x <= 0.5.
 template <class S, int N>
 INGLE_INLINE typename S::F exp2_by(const float (&c)[N], typename S::F x) {
   const auto whole = S::whole(x);
   return S::scale(polynomial<S>(c, S::sub(x, whole)), whole);
 }
 
-// Relative error below 3e-8 and rounding: through the Chebyshev nodes.
+// Polynomials for 2^x. Relative error below 3e-8 and rounding: one through the
+// Chebyshev nodes.
 inline constexpr float kExp2[] = {
     1,
     6.93147207e-1f,
@@ -86,7 +87,8 @@ inline constexpr float kExp2[] = {
     9.61805668e-3f,
     1.34004282e-3f,
     1.54614447e-4f};
-// Below 2.6e-6 (minimax): for what becomes an integer of 15 bits.
+// Relative error below 2.6e-6 (minimax): for what becomes an integer of 15
+// bits.
 inline constexpr float kShortExp2[] = {
     9.99999261e-1f,
     6.93121815e-1f,
@@ -94,17 +96,16 @@ inline constexpr float kShortExp2[] = {
     5.59178603e-2f,
     9.57010191e-3f};
 
-// 0 below -126.
+// 2^x for any x: 0 below -126, 2^127 above 127.
 template <class S>
 INGLE_INLINE typename S::F exp2(typename S::F x) {
-  const auto least = S::set1(-126);
-  const auto within = S::min(S::max(x, least), S::set1(127));
-  return S::where_at_least(x, least, exp2_by<S>(kExp2, within));
+  const auto y = exp2_by<S>(kExp2, S::min(x, S::set1(127)));
+  return S::where_at_least(x, S::set1(-126), y);
 }
-// For x <= 127; 2^-126 below -126.
+// The same for x <= 127, less exactly.
 template <class S>
 INGLE_INLINE typename S::F short_exp2(typename S::F x) {
-  return exp2_by<S>(kShortExp2, S::max(x, S::set1(-126)));
+  return S::where_at_least(x, S::set1(-126), exp2_by<S>(kShortExp2, x));
 }
 
 template <class S>

@@ -81,6 +81,7 @@ def test_bench_uses_the_instructions_that_it_is_told_to(model):
     done = ingle_process.run(
         "bench", *sizes, variables={"INGLE_ISA": "portable"}
     )
+    assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["isa"] == "portable"
 
 
