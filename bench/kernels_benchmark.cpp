@@ -340,6 +340,7 @@ void head(State& state, Machine& machine, const Shape& shape, int tokens) {
             context,
             {norm.data(), 1e-5f},
             {&matrix, nullptr},
+            0,
             tokens,
             x.data(),
             out.data());
@@ -361,7 +362,7 @@ void embed_rows(State& state, Machine& machine, const Shape& shape) {
       static_cast<double>(table.panel_bytes()) / kPanelRows +
       4.0 * shape.columns;
   repeat(state, machine, {kRows * row_bytes}, [&](int64_t) {
-    embed(context, table, ids, out.data());
+    embed(context, table, ids, 1, out.data());
   });
 }
 

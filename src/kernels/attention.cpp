@@ -181,8 +181,29 @@ void Attention::project(int thread, const ProductInputs& normed) {
   }
 }
 
-// To the token's position.
-void Attention::rotate(float* head, int token) const {
+// The thread's share of tokens: their queries and keys, over all heads.
+void Attention::norm_all_heads(int thread) {
+  const Share share = share_of(tokens(), thread, context_.pool.threads());
+  const auto norm = [&](float* x, const NormView& view, int heads) {
+    const int width = heads * view_.head_dim;
+    context_.set.rms_norm(x, view.weight, view.eps, width, x);
+  };
+  for (int t = share.begin; t < share.end; ++t) {
+    float* q = projected_of(t);
+    norm(q, view_.q_norm, view_.heads);
+    float* k = q + ptrdiff_t{view_.heads} * view_.head_dim;
+    norm(k, view_.k_norm, view_.kv_heads);
+  }
+}
+
+// A query or a key: normed, and turned to the token's position.
+void Attention::place(float* head, const NormView& norm, int token) const {
+  if (norm.weight != nullptr && !view_.norms_all_heads) {
+    context_.set.rms_norm(head, norm.weight, norm.eps, view_.head_dim, head);
+  }
+  if (view_.rope_dims == 0) {
+    return;
+  }
   const auto at = static_cast<ptrdiff_t>(token) * (view_.rope_dims / 2);
   context_.set.rotate(
       head,
@@ -197,7 +218,7 @@ void Attention::put(int i, int kv_head) {
   float* k =
       projected_of(i) + ptrdiff_t{view_.heads + kv_head} * view_.head_dim;
   const float* v = k + ptrdiff_t{view_.kv_heads} * view_.head_dim;
-  rotate(k, i);
+  place(k, view_.k_norm, i);
   const int64_t position = token(i).position;
   context_.set.put_kv(
       k,
@@ -251,7 +272,7 @@ void Attention::pack_queries(int thread, const Item& item) {
         projected_of(t) + ptrdiff_t{index % view_.heads} * view_.head_dim,
         view_.head_dim,
         head);
-    rotate(head, t);
+    place(head, view_.q_norm, t);
     query_scale(thread, item.kv_head, row) = view_.scale * kLog2E *
         context_.set.pack_query(
             head, shape_, query_of(thread, item.kv_head, row));
@@ -259,6 +280,10 @@ void Attention::pack_queries(int thread, const Item& item) {
 }
 
 void Attention::attend(int thread) {
+  if (view_.norms_all_heads) {
+    norm_all_heads(thread);
+    context_.pool.barrier(thread);
+  }
   attend_items(thread);
   context_.pool.barrier(thread);
   if (merges_together_) {

@@ -49,7 +49,8 @@ class Attention {
   void plan_row(int row);
   void plan_few(int row, int first_token);
   void plan_many(int row, int first_token);
-  void rotate(float* head, int token) const;
+  void norm_all_heads(int thread);
+  void place(float* head, const NormView& norm, int token) const;
   void put_all(int thread);
   int starts_pair(int token) const;
   void put(int token, int kv_head);

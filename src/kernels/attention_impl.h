@@ -240,6 +240,14 @@ INGLE_INLINE typename S::F soften(typename S::F score, float cap) {
   return S::copy_sign(S::mul(tanh, S::set1(cap)), score);
 }
 
+template <class S>
+void soften_all(float* x, int64_t n, float cap) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int count = n - i < kLanes ? static_cast<int>(n - i) : kLanes;
+    store_some<S>(x + i, soften<S>(load_some<S>(x + i, count), cap), count);
+  }
+}
+
 // Masks a row's scores and gives their largest.
 template <class S>
 INGLE_INLINE float

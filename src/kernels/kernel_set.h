@@ -93,7 +93,7 @@ struct KernelSet {
   int panels = 0; // how many panels multiply() does best at a time
   int query_rows = 0; // how many rows attend_block() does best at a time
 
-  // out = rms_norm(x) * weight; [K].
+  // out = rms_norm(x) * weight; [K]. `out` may be x.
   void (*rms_norm)(
       const float* x,
       const float* weight,
@@ -116,6 +116,9 @@ struct KernelSet {
       const float* up,
       Activation activation,
       int n);
+
+  // x = cap * tanh(x / cap); [n].
+  void (*soften)(float* x, int64_t n, float cap);
 
   // Rotates the first `dims` of a head. cosines, sines: [dims / 2].
   // Pairs are (i, i + dims / 2), or (2i, 2i + 1) where `traditional`.

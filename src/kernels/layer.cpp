@@ -19,12 +19,11 @@ auto normed_row_of(
     const float* x,
     int columns) {
   return [=, &context](int t, float* row) -> const float* {
-    context.set.rms_norm(
-        x + static_cast<int64_t>(t) * columns,
-        norm.weight,
-        norm.eps,
-        columns,
-        row);
+    const float* own = x + static_cast<int64_t>(t) * columns;
+    if (norm.weight == nullptr) {
+      return own;
+    }
+    context.set.rms_norm(own, norm.weight, norm.eps, columns, row);
     return row;
   };
 }
@@ -41,6 +40,68 @@ int token_count(std::span<const AttentionRow> rows) {
   return count;
 }
 
+// The last of a half of a layer: x and y = linear(inputs) to `out`.
+class ResidualPart {
+ public:
+  ResidualPart(
+      KernelContext& context,
+      const LinearView& linear,
+      const ResidualView& view,
+      int tokens,
+      const float* x,
+      float* out)
+      : context_(context),
+        linear_(linear),
+        view_(view),
+        tokens_(tokens),
+        x_(x),
+        out_(out) {
+    if (!view.is_plain()) {
+      context.branch.reserve(
+          sizeof(float) * static_cast<size_t>(tokens) *
+          static_cast<size_t>(linear.matrix->rows));
+    }
+  }
+
+  void operator()(int thread, const ProductInputs& inputs) const {
+    const int columns = linear_.matrix->rows;
+    const auto branch = reinterpret_cast<float*>(context_.branch.data());
+    inputs.multiply(
+        thread,
+        {.matrix = linear_.matrix,
+         .bias = linear_.bias,
+         .addend = view_.is_plain() ? x_ : nullptr,
+         .out = view_.is_plain() ? out_ : branch,
+         .stride = columns});
+    if (view_.is_plain()) {
+      return;
+    }
+    context_.pool.barrier(thread);
+    const Share share = share_of(tokens_, thread, context_.pool.threads());
+    for (int t = share.begin; t < share.end; ++t) {
+      const auto at = static_cast<int64_t>(t) * columns;
+      add(x_ + at, branch + at, columns, out_ + at);
+    }
+  }
+
+ private:
+  void add(const float* x, float* y, int columns, float* out) const {
+    if (view_.norm.weight != nullptr) {
+      context_.set.rms_norm(y, view_.norm.weight, view_.norm.eps, columns, y);
+    }
+    for (int i = 0; i < columns; ++i) {
+      out[i] = x[i] + view_.scale * y[i];
+    }
+  }
+
+  KernelContext& context_;
+  const LinearView& linear_;
+  const ResidualView& view_;
+  int tokens_;
+  const float* x_;
+  float* out_;
+};
+
 // What every thread does in attend_and_add().
 class AttentionPart {
  public:
@@ -53,10 +114,11 @@ class AttentionPart {
       : context_(context),
         view_(view),
         x_(x),
-        out_(out),
         attention_(context, view, rows),
         normed_(context, attention_.tokens(), {view.q, view.k, view.v}),
-        attended_(context, attention_.tokens(), {view.o}) {}
+        attended_(context, attention_.tokens(), {view.o}),
+        residual_(context, view.o, view.residual, attention_.tokens(), x, out) {
+  }
 
   void operator()(int thread) {
     const int hidden = view_.q.matrix->columns;
@@ -67,23 +129,17 @@ class AttentionPart {
     attended_.pack(thread, [&](int t, float* scratch) {
       return attention_.attended(thread, t, scratch);
     });
-    attended_.multiply(
-        thread,
-        {.matrix = view_.o.matrix,
-         .bias = view_.o.bias,
-         .addend = x_,
-         .out = out_,
-         .stride = view_.o.matrix->rows});
+    residual_(thread, attended_);
   }
 
  private:
   KernelContext& context_;
   const AttentionView& view_;
   const float* x_;
-  float* out_;
   Attention attention_;
   ProductInputs normed_;
   ProductInputs attended_;
+  ResidualPart residual_;
 };
 
 // What every thread does in mlp_and_add().
@@ -98,11 +154,11 @@ class MlpPart {
       : context_(context),
         view_(view),
         x_(x),
-        out_(out),
         tokens_(tokens),
         are_alike_(has_format_of(*view.gate.matrix, *view.up.matrix)),
         normed_(context, tokens, {view.gate, view.up}),
-        activated_(context, tokens, {view.down}) {
+        activated_(context, tokens, {view.down}),
+        residual_(context, view.down, view.residual, tokens, x, out) {
     context.projected.reserve(
         sizeof(float) * static_cast<size_t>(tokens) *
         static_cast<size_t>(view.gate.matrix->rows) * (are_alike_ ? 1 : 2));
@@ -129,13 +185,7 @@ class MlpPart {
         return row;
       });
     }
-    activated_.multiply(
-        thread,
-        {.matrix = view_.down.matrix,
-         .bias = view_.down.bias,
-         .addend = x_,
-         .out = out_,
-         .stride = hidden});
+    residual_(thread, activated_);
   }
 
  private:
@@ -158,11 +208,11 @@ class MlpPart {
   KernelContext& context_;
   const MlpView& view_;
   const float* x_;
-  float* out_;
   int tokens_;
   bool are_alike_; // gate and up are multiplied side by side
   ProductInputs normed_;
   ProductInputs activated_;
+  ResidualPart residual_;
 };
 
 } // namespace
@@ -171,15 +221,17 @@ void embed(
     KernelContext& context,
     const PackedMatrix& table,
     std::span<const int32_t> ids,
+    float scale,
     float* out) {
   const auto count = static_cast<int>(ids.size());
   context.pool.run([&](int thread) {
     const Share share = share_of(count, thread, context.pool.threads());
     for (int t = share.begin; t < share.end; ++t) {
-      unpack_row(
-          table,
-          ids[static_cast<size_t>(t)],
-          out + static_cast<int64_t>(t) * table.columns);
+      float* row = out + static_cast<int64_t>(t) * table.columns;
+      unpack_row(table, ids[static_cast<size_t>(t)], row);
+      for (int i = 0; scale != 1 && i < table.columns; ++i) {
+        row[i] *= scale;
+      }
     }
   });
 }
@@ -229,6 +281,7 @@ void norm_and_head(
     KernelContext& context,
     const NormView& norm,
     const LinearView& head,
+    float soft_cap,
     int tokens,
     const float* x,
     float* out) {
@@ -242,6 +295,14 @@ void norm_and_head(
          .bias = head.bias,
          .out = out,
          .stride = head.matrix->rows});
+    if (soft_cap > 0) {
+      context.pool.barrier(thread);
+      const auto count = tokens * static_cast<int64_t>(head.matrix->rows);
+      const int threads = context.pool.threads();
+      const int64_t begin = count * thread / threads;
+      const int64_t end = count * (thread + 1) / threads;
+      context.set.soften(out + begin, end - begin, soft_cap);
+    }
   });
 }
 

@@ -26,7 +26,7 @@ struct LinearView {
 };
 
 struct NormView {
-  const float* weight = nullptr; // [D]
+  const float* weight = nullptr; // [D]; of queries or keys: of their width
   float eps = 0;
 };
 
@@ -43,15 +43,29 @@ struct KernelContext {
   PageBuffer projected{}; // [T, queries, keys and values], or [T, M]
   PageBuffer attended{}; // [T, heads * head_dim]
   PageBuffer middle{}; // [T, D], between attention and MLP
+  PageBuffer
+      branch{}; // [T, D], what is to be normed or scaled before it is added
   AttentionScratch attention{};
 };
 
-// Rows of the table, in f32: [T, D].
+// Rows of the table times `scale`, in f32: [T, D].
 void embed(
     KernelContext& context,
     const PackedMatrix& table,
     std::span<const int32_t> ids,
+    float scale,
     float* out);
+
+// What becomes of x and what a half of a layer makes of it, y:
+// x + scale * norm(y), without a norm x + scale * y.
+struct ResidualView {
+  NormView norm{}; // weight null: none
+  float scale = 1;
+
+  bool is_plain() const {
+    return norm.weight == nullptr && scale == 1;
+  }
+};
 
 // One sequence's tokens in a step.
 struct AttentionRow {
@@ -63,11 +77,17 @@ struct AttentionRow {
 };
 
 struct AttentionView {
-  NormView norm;
+  NormView norm; // weight null: none
   LinearView q;
   LinearView k;
   LinearView v;
   LinearView o;
+  // Of each head of queries and keys, or of all together, before they are
+  // rotated; weight null: none.
+  NormView q_norm{};
+  NormView k_norm{};
+  bool norms_all_heads = false;
+  ResidualView residual{};
   int heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
@@ -82,7 +102,8 @@ struct AttentionView {
   const float* sines = nullptr;
 };
 
-// x + o(attention(norm(x))): [T, D]. Stores the tokens' keys and values.
+// x and o(attention(norm(x))), by its residual: [T, D]. Stores the tokens' keys
+// and values.
 void attend_and_add(
     KernelContext& context,
     const AttentionView& view,
@@ -91,14 +112,16 @@ void attend_and_add(
     float* out);
 
 struct MlpView {
-  NormView norm;
+  NormView norm; // weight null: none
   LinearView gate;
   LinearView up;
   LinearView down;
   Activation activation = Activation::kSilu;
+  ResidualView residual{};
 };
 
-// x + down(activation(gate(n)) * up(n)), n = norm(x): [T, D].
+// x and down(activation(gate(n)) * up(n)), n = norm(x), by its residual:
+// [T, D].
 void mlp_and_add(
     KernelContext& context,
     const MlpView& view,
@@ -115,12 +138,14 @@ void decoder_layer(
     const float* x,
     float* out);
 
-// head(norm(x)): [T, V]. With two planes, also where the layers have one: no
-// later layer evens out what a rounded input does to a logit.
+// head(norm(x)): [T, V], capped where soft_cap is not 0. With two planes, also
+// where the layers have one: no later layer evens out what a rounded input does
+// to a logit.
 void norm_and_head(
     KernelContext& context,
     const NormView& norm,
     const LinearView& head,
+    float soft_cap,
     int tokens,
     const float* x,
     float* out);

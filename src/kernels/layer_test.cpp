@@ -483,21 +483,25 @@ TEST_P(LayerTest, HeadIsThatOfTheNormedTokens) {
       layer.random, layer.arena, kVocab, kHidden, 8, 32, FloatType::kF16);
   const int tokens = 9;
   const Sequence sequence(layer, tokens, 1);
-  std::vector<float> out(tokens * kVocab);
-  norm_and_head(
-      context,
-      {layer.norm.data(), 1e-5f},
-      {&head.packed, nullptr},
-      tokens,
-      sequence.x.data(),
-      out.data());
-  std::vector<double> expected;
-  for (int t = 0; t < tokens; ++t) {
-    const auto y =
-        times(normed(layer, sequence.x.data() + t * kHidden), head, nullptr);
-    expected.insert(expected.end(), y.begin(), y.end());
+  for (const float cap : {0.0f, 100.0f}) { // logits reach about 30
+    std::vector<float> out(tokens * kVocab);
+    norm_and_head(
+        context,
+        {layer.norm.data(), 1e-5f},
+        {&head.packed, nullptr},
+        cap,
+        tokens,
+        sequence.x.data(),
+        out.data());
+    std::vector<double> expected;
+    for (int t = 0; t < tokens; ++t) {
+      for (const double y : times(
+               normed(layer, sequence.x.data() + t * kHidden), head, nullptr)) {
+        expected.push_back(cap > 0 ? cap * std::tanh(y / cap) : y);
+      }
+    }
+    EXPECT_LT(relative_error(out, expected), 1e-4);
   }
-  EXPECT_LT(relative_error(out, expected), 1e-4);
 }
 
 TEST_P(LayerTest, HeadIsTheSameWhereLayersHaveOnePlane) {
@@ -514,6 +518,7 @@ TEST_P(LayerTest, HeadIsTheSameWhereLayersHaveOnePlane) {
         context,
         {layer.norm.data(), 1e-5f},
         {&head.packed, nullptr},
+        0,
         1,
         sequence.x.data(),
         logits.back().data());
@@ -529,7 +534,7 @@ TEST_P(LayerTest, EmbeddingIsRowsOfTheTable) {
       layer.random, layer.arena, kVocab, kHidden, 8, 32, FloatType::kF16);
   const std::vector<int32_t> ids = {199, 0, 17};
   std::vector<float> out(ids.size() * kHidden);
-  embed(context, table.packed, ids, out.data());
+  embed(context, table.packed, ids, 1, out.data());
   for (size_t t = 0; t < ids.size(); ++t) {
     for (size_t i = 0; i < kHidden; ++i) {
       EXPECT_EQ(

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "model/families/families.h"
 #include "model/field_reader.h"
 #include "weights/strict_json.h"
 #include "weights/tensor.h"
@@ -70,11 +72,12 @@ Result<QuantizationConfig> parse_quantization_config(
   return config;
 }
 
-Result<RopeConfig> parse_rope(const Json& root, const std::string& origin) {
+Result<RopeConfig>
+parse_rope(const Json& root, const std::string& origin, float default_theta) {
   FieldReader reader(root, origin);
   RopeConfig rope;
-  rope.theta =
-      reader.optional_number("rope_theta", kTiny, kHuge).value_or(rope.theta);
+  rope.theta = reader.optional_number("rope_theta", kTiny, kHuge)
+                   .value_or(default_theta);
   rope.traditional = reader.optional_bool("rope_traditional").value_or(false);
   INGLE_RETURN_IF_ERROR(reader.status());
 
@@ -89,9 +92,17 @@ Result<RopeConfig> parse_rope(const Json& root, const std::string& origin) {
   if (!object->is_object()) {
     return Status::corruption(where + " has to be an object");
   }
+  if (const auto full = object->find("full_attention");
+      full != object->end() && full->is_object()) {
+    object = &*full; // one for each kind of layer; families read the others
+  }
   FieldReader scaling(*object, where);
   rope.theta =
       scaling.optional_number("rope_theta", kTiny, kHuge).value_or(rope.theta);
+  if (scaling.optional_number("partial_rotary_factor", 0, 1).value_or(1) != 1) {
+    return Status::unsupported(
+        where + ": a partial_rotary_factor other than 1 is not supported");
+  }
   const std::string type =
       scaling.optional_string(scaling.find("rope_type") ? "rope_type" : "type")
           .value_or("default");
@@ -126,7 +137,7 @@ bool is_drafter(std::string_view model_type) {
   return model_type.ends_with("_assistant");
 }
 
-Status check_model_type(
+Result<const Family*> family_of(
     const std::string& model_type,
     const std::string& origin) {
   if (model_type.empty()) {
@@ -139,44 +150,26 @@ Status check_model_type(
         where +
         " is a drafter for another model and can't be served by itself");
   }
-  if (model_type != "llama") {
+  const Family* family = find_family(model_type);
+  if (family == nullptr) {
     return Status::unsupported(
-        where + " is not supported; this version runs: llama");
+        where +
+        " is not supported; this version runs: " + supported_model_types());
   }
-  return Status::ok();
+  return family;
 }
 
 // Refuses what would load and compute something else than its author did.
 Status check_variants(const Json& root, const std::string& origin) {
   FieldReader reader(root, origin);
-  const std::string activation =
-      reader.optional_string("hidden_act").value_or("silu");
   const float rotated =
       reader.optional_number("partial_rotary_factor", 0, 1).value_or(1);
   INGLE_RETURN_IF_ERROR(reader.status());
-  if (activation != "silu") {
-    return Status::unsupported(
-        origin + ": hidden_act " + quote_name(activation) +
-        " is not supported; silu is");
-  }
   if (rotated != 1) {
     return Status::unsupported(
         origin + ": a partial_rotary_factor other than 1 is not supported");
   }
-  const Json* layer_types = reader.find("layer_types");
-  if (layer_types == nullptr) {
-    return Status::ok();
-  }
-  const bool all_full = layer_types->is_array() &&
-      std::all_of(layer_types->begin(), layer_types->end(), [](auto& type) {
-                          return type == "full_attention";
-                        });
-  return all_full ? Status::ok()
-                  : Status::unsupported(
-                        origin +
-                        ": layer_types has to be a list of "
-                        "full_attention; other layers are not "
-                        "supported");
+  return Status::ok();
 }
 
 Status check_heads(const ModelConfig& config, const std::string& origin) {
@@ -221,7 +214,8 @@ Result<ModelConfig> parse_model_config(
   ModelConfig config;
   config.model_type = reader.optional_string("model_type").value_or("");
   INGLE_RETURN_IF_ERROR(reader.status());
-  INGLE_RETURN_IF_ERROR(check_model_type(config.model_type, origin));
+  INGLE_ASSIGN_OR_RETURN(
+      const Family* family, family_of(config.model_type, origin));
   INGLE_RETURN_IF_ERROR(check_variants(root, origin));
 
   config.hidden_size = reader.size("hidden_size");
@@ -238,14 +232,19 @@ Result<ModelConfig> parse_model_config(
   config.max_position_embeddings =
       reader.size("max_position_embeddings", kMaxContext);
   config.rms_norm_eps = reader.number("rms_norm_eps", kTiny, 1);
-  config.attention_bias =
-      reader.optional_bool("attention_bias").value_or(false);
-  config.mlp_bias = reader.optional_bool("mlp_bias").value_or(false);
   config.tie_word_embeddings = reader.optional_bool("tie_word_embeddings");
   config.eos = reader.token_ids("eos_token_id");
   INGLE_RETURN_IF_ERROR(reader.status());
+  INGLE_ASSIGN_OR_RETURN(
+      const RopeConfig rope, parse_rope(root, origin, family->rope_theta));
+  config.ropes = {rope};
+  config.layers.resize(static_cast<size_t>(config.num_hidden_layers));
+  INGLE_RETURN_IF_ERROR(family->read(reader, origin, config));
+  INGLE_RETURN_IF_ERROR(reader.status());
   INGLE_RETURN_IF_ERROR(check_heads(config, origin));
-  INGLE_ASSIGN_OR_RETURN(config.rope, parse_rope(root, origin));
+  if (config.attention_scale == 0) {
+    config.attention_scale = 1 / std::sqrt(static_cast<float>(config.head_dim));
+  }
   INGLE_ASSIGN_OR_RETURN(
       config.quantization, parse_quantization_config(root, origin));
   return config;

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/token.h"
+#include "kernels/kernel_set.h"
 
 namespace ingle {
 
@@ -42,8 +43,27 @@ struct RopeConfig {
   int original_context = 8192; // kLlama3, tokens
 };
 
+// RMS norms of queries and keys, before they are rotated.
+enum class QkNorm { kNone, kHead, kAllHeads };
+
+// Of a layer, in its order; empty: the layer has none there.
+struct NormNames {
+  std::string before_attention = "input_layernorm";
+  std::string after_attention; // of what is added
+  std::string before_mlp = "post_attention_layernorm";
+  std::string after_mlp;
+};
+
+struct LayerConfig {
+  int window = 0; // positions seen, the token's own included; 0: all
+  std::optional<size_t> rope = 0; // which of the model's; none: no positions
+};
+
+// What the model computes is the dense decoder of families/decoder.h, in the
+// variant that these say. Each family (families/families.h) sets them from its
+// own fields.
 struct ModelConfig {
-  std::string model_type;
+  std::string model_type; // as the file has it
   int hidden_size = 0;
   int intermediate_size = 0;
   int num_hidden_layers = 0;
@@ -53,11 +73,23 @@ struct ModelConfig {
   int vocab_size = 0;
   int max_position_embeddings = 0; // tokens
   float rms_norm_eps = 0;
-  bool attention_bias = false;
+  bool qkv_bias = false;
+  bool output_bias = false; // of attention
   bool mlp_bias = false;
+  QkNorm qk_norm = QkNorm::kNone;
+  NormNames norms;
+  bool norms_add_one = false; // a norm multiplies by 1 + its weight
+  Activation activation = Activation::kSilu;
+  float embedding_scale = 1;
+  float attention_scale = 0; // of the scores: 1 / sqrt(head_dim), if not given
+  float attention_soft_cap = 0; // 0: none
+  float residual_scale = 1; // of what a layer's two halves add
+  float logits_scale = 1;
+  float logits_soft_cap = 0; // 0: none
+  std::vector<LayerConfig> layers;
+  std::vector<RopeConfig> ropes;
   // Nothing: as the weights have it.
   std::optional<bool> tie_word_embeddings;
-  RopeConfig rope;
   QuantizationConfig quantization;
   std::vector<TokenId> eos; // may be empty
 };

@@ -33,7 +33,7 @@ TEST(ModelConfig, FallbacksAreThoseOfTheEcosystem) {
   EXPECT_EQ(config->num_key_value_heads, 4);
   EXPECT_EQ(config->head_dim, 16);
   EXPECT_FALSE(config->tie_word_embeddings);
-  EXPECT_EQ(config->rope.theta, 10000);
+  EXPECT_EQ(config->ropes.front().theta, 10000);
   EXPECT_FALSE(config->quantization.of("model.layers.0.mlp.up_proj"));
 }
 
@@ -120,7 +120,8 @@ TEST(Acceptance, unsupported_type_message) {
   EXPECT_EQ(
       status.message(),
       "m/config.json: model_type 'mamba' is not supported; this version runs: "
-      "llama");
+      "gemma2, gemma3_text, granite, iquestcoder, llama, mistral, olmo2, "
+      "qwen2, qwen3, smollm3");
 }
 
 TEST(Acceptance, assistant_drafter_refused) {
@@ -133,10 +134,10 @@ TEST(Acceptance, assistant_drafter_refused) {
 
 TEST(ModelConfig, VariantsThatChangeTheResultAreRefused) {
   const std::pair<const char*, Json> variants[] = {
-      {"layer_types", {"full_attention", "sliding_attention"}},
-      {"layer_types", "full_attention"},
+      {"layer_types", {"full_attention", "full_attention", "mamba"}},
       {"hidden_act", "gelu"},
       {"partial_rotary_factor", 0.5},
+      {"rope_parameters", {{"partial_rotary_factor", 0.5}}},
       {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 4}}},
       {"quantization", {{"bits", 7}, {"group_size", 32}}},
       {"quantization", {{"bits", 4}, {"group_size", 16}}},
@@ -145,6 +146,121 @@ TEST(ModelConfig, VariantsThatChangeTheResultAreRefused) {
     Json json = valid();
     json[field] = value;
     EXPECT_EQ(parse_failure(json).code(), StatusCode::kUnsupported) << field;
+  }
+}
+
+TEST(ModelConfig, FamiliesDifferWhereTheirFieldsAreAbsent) {
+  Json json = valid();
+  json["head_dim"] = 32;
+  const auto parse = [&](const char* type) {
+    json["model_type"] = type;
+    auto config = parse_model_config(json.dump(), "m/config.json");
+    EXPECT_TRUE(config.is_ok()) << config.status().message();
+    return *config;
+  };
+  EXPECT_FALSE(parse("mistral").qkv_bias);
+  EXPECT_EQ(parse("mistral").ropes[0].theta, 1e4f);
+  EXPECT_TRUE(parse("qwen2").qkv_bias);
+  EXPECT_FALSE(parse("qwen2").output_bias);
+  EXPECT_EQ(parse("qwen2").ropes[0].theta, 1e6f);
+  EXPECT_EQ(parse("qwen3").qk_norm, QkNorm::kHead);
+  json["num_hidden_layers"] = 5;
+  std::vector<bool> rotates;
+  for (const LayerConfig& layer : parse("smollm3").layers) {
+    rotates.push_back(layer.rope.has_value());
+  }
+  EXPECT_EQ(rotates, (std::vector<bool>{true, true, true, false, true}));
+}
+
+TEST(ModelConfig, WindowsAreThoseOfTheirLayers) {
+  const auto windows = [](const Json& json) {
+    const auto config = parse_model_config(json.dump(), "m/config.json");
+    EXPECT_TRUE(config.is_ok()) << config.status().message();
+    std::vector<int> result;
+    for (const LayerConfig& layer : config->layers) {
+      result.push_back(layer.window);
+    }
+    return result;
+  };
+  Json json = valid();
+  json["sliding_window"] = 24;
+  EXPECT_EQ(windows(json), (std::vector<int>{0, 0, 0}));
+  json["layer_types"] = {
+      "sliding_attention", "full_attention", "sliding_attention"};
+  EXPECT_EQ(windows(json), (std::vector<int>{24, 0, 24}));
+  json["head_dim"] = 16;
+  json["model_type"] = "gemma3_text";
+  EXPECT_EQ(windows(json), (std::vector<int>{24, 0, 24}));
+  json.erase("layer_types");
+  json["sliding_window_pattern"] = 3;
+  EXPECT_EQ(windows(json), (std::vector<int>{24, 24, 0}));
+  json["model_type"] = "qwen3";
+  json["layer_types"] = {
+      "sliding_attention", "full_attention", "sliding_attention"};
+  EXPECT_EQ(parse_failure(json).code(), StatusCode::kUnsupported);
+  json["model_type"] = "llama";
+  json.erase("sliding_window");
+  EXPECT_EQ(parse_failure(json).code(), StatusCode::kCorruption);
+}
+
+TEST(ModelConfig, GemmaScalesEmbeddingsByARoundedRoot) {
+  Json json = valid();
+  json["head_dim"] = 16;
+  json["hidden_size"] = 3584; // its root is 59.867
+  for (const char* type : {"gemma2", "gemma3_text"}) {
+    json["model_type"] = type;
+    const auto config = parse_model_config(json.dump(), "m/config.json");
+    ASSERT_TRUE(config.is_ok()) << config.status().message();
+    EXPECT_EQ(config->embedding_scale, 59.75f);
+  }
+}
+
+TEST(ModelConfig, SoftCapsThatAreNullAreNone) {
+  Json json = valid();
+  json["model_type"] = "gemma2";
+  json["head_dim"] = 16;
+  json["attn_logit_softcapping"] = nullptr;
+  const auto config = parse_model_config(json.dump(), "m/config.json");
+  ASSERT_TRUE(config.is_ok()) << config.status().message();
+  EXPECT_EQ(config->attention_soft_cap, 0);
+  EXPECT_EQ(config->logits_soft_cap, 30);
+}
+
+TEST(ModelConfig, RopesOfEachKindOfLayerAreRead) {
+  Json json = valid();
+  json["model_type"] = "gemma3_text";
+  json["head_dim"] = 16;
+  json["rope_parameters"] = {
+      {"full_attention",
+       {{"rope_type", "linear"}, {"factor", 8}, {"rope_theta", 5e5}}},
+      {"sliding_attention", {{"rope_theta", 2e4}}}};
+  const auto config = parse_model_config(json.dump(), "m/config.json");
+  ASSERT_TRUE(config.is_ok()) << config.status().message();
+  ASSERT_EQ(config->ropes.size(), 2u);
+  EXPECT_EQ(config->ropes[0].kind, RopeKind::kLinear);
+  EXPECT_EQ(config->ropes[0].factor, 8);
+  EXPECT_EQ(config->ropes[0].theta, 5e5f);
+  EXPECT_EQ(config->ropes[1].theta, 2e4f);
+}
+
+TEST(ModelConfig, FieldsOfAFamilyAreChecked) {
+  const std::tuple<const char*, const char*, Json> bad[] = {
+      {"qwen3", "head_dim", nullptr},
+      {"llama", "attention_bias", 1},
+      {"llama", "layer_types", {"full_attention"}},
+      {"llama", "layer_types", "full_attention"},
+      {"smollm3", "no_rope_layers", {1, 0}},
+      {"smollm3", "no_rope_layers", {1, 0, 2}},
+      {"smollm3", "no_rope_layers", "all"},
+      {"smollm3", "no_rope_layer_interval", 0}};
+  for (const auto& [type, field, value] : bad) {
+    Json json = valid();
+    json["model_type"] = type;
+    json[field] = value;
+    const Status status = parse_failure(json);
+    EXPECT_EQ(status.code(), StatusCode::kCorruption) << field << value;
+    EXPECT_NE(status.message().find(field), std::string::npos)
+        << status.message();
   }
 }
 

@@ -48,6 +48,11 @@ void FieldReader::wrong(const char* key, const std::string& expected) {
   }
 }
 
+bool FieldReader::is_null(const char* key) const {
+  const auto it = object_.find(key);
+  return it != object_.end() && it->is_null();
+}
+
 int FieldReader::size(const char* key, int limit) {
   const Json* field = find(key);
   if (field == nullptr) {

@@ -32,6 +32,8 @@ class FieldReader {
 
   // The field, or null.
   const nlohmann::json* find(const char* key) const;
+  // It is there, and null.
+  bool is_null(const char* key) const;
 
   // An integer from 1 to `limit`. Returns 1 after a failure.
   int size(const char* key, int limit = kMaxModelSize);

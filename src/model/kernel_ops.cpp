@@ -84,30 +84,47 @@ LinearView view_of(const Linear& linear) {
 NormView view_of(const mx::array& norm, float eps) {
   return {norm.data<float>(), eps};
 }
+NormView view_of(const std::optional<mx::array>& norm, float eps) {
+  return norm ? view_of(*norm, eps) : NormView{};
+}
+
+ResidualView view_of(const Residual& residual, float eps) {
+  return {view_of(residual.norm, eps), residual.scale};
+}
 
 AttentionView view_of(
     const AttentionWeights& weights,
     const AttentionShape& shape,
     const KvBlockShape& kv,
-    const Rope& rope,
-    const RopeAngles& angles,
+    const Rope* rope,
+    const RopeAngles* angles,
     float eps) {
-  return {
+  AttentionView view{
       .norm = view_of(weights.norm, eps),
       .q = view_of(weights.q),
       .k = view_of(weights.k),
       .v = view_of(weights.v),
       .o = view_of(weights.o),
+      .q_norm = view_of(weights.q_norm, eps),
+      .k_norm = view_of(weights.k_norm, eps),
+      .norms_all_heads = weights.q_norm &&
+          weights.q_norm->shape(0) == weights.q.matrix.packed.rows,
+      .residual = view_of(weights.residual, eps),
       .heads = shape.heads,
       .kv_heads = shape.kv_heads,
       .head_dim = shape.head_dim,
       .kv_bits = kv.bits,
       .kv_group_size = kv.group_size,
       .scale = shape.scale,
-      .rope_dims = rope.dims(),
-      .traditional_rope = rope.is_traditional(),
-      .cosines = angles.cosines.data(),
-      .sines = angles.sines.data()};
+      .soft_cap = shape.soft_cap,
+      .window = shape.window};
+  if (rope != nullptr) {
+    view.rope_dims = rope->dims();
+    view.traditional_rope = rope->is_traditional();
+    view.cosines = angles->cosines.data();
+    view.sines = angles->sines.data();
+  }
+  return view;
 }
 
 MlpView view_of(const MlpWeights& weights, float eps) {
@@ -115,7 +132,9 @@ MlpView view_of(const MlpWeights& weights, float eps) {
       .norm = view_of(weights.norm, eps),
       .gate = view_of(weights.gate),
       .up = view_of(weights.up),
-      .down = view_of(weights.down)};
+      .down = view_of(weights.down),
+      .activation = weights.activation,
+      .residual = view_of(weights.residual, eps)};
 }
 
 BlockKvCache& cache_of(const Row& row, size_t layer) {
@@ -148,7 +167,7 @@ mx::array computed_with_caches(
     const mx::array& x,
     const AttentionWeights& weights,
     const AttentionShape& shape,
-    const Rope& rope,
+    const Rope* rope,
     float eps,
     size_t layer,
     Compute compute) {
@@ -159,14 +178,14 @@ mx::array computed_with_caches(
       x.shape(1),
       [&weights,
        &shape,
-       &rope,
+       rope,
        eps,
        compute = std::move(compute),
        kv = cache_of(step.rows().front(), layer).shape(), // all rows'
        angles = step.angles(rope),
        cache = extend(step, layer)](const float* in, float* result) {
         compute(
-            view_of(weights, shape, kv, rope, *angles, eps),
+            view_of(weights, shape, kv, rope, angles.get(), eps),
             cache.rows,
             in,
             result);
@@ -184,13 +203,14 @@ mx::array computed_with_caches(
 mx::array kernel_embed(
     CpuKernels& kernels,
     std::span<const TokenId> ids,
-    const Matrix& embedding) {
+    const Matrix& embedding,
+    float scale) {
   return computed(
       kernels,
       static_cast<int>(ids.size()),
       embedding.packed.columns,
       [&](float* out) {
-        embed(kernels.context(), embedding.packed, ids, out);
+        embed(kernels.context(), embedding.packed, ids, scale, out);
       });
 }
 
@@ -199,7 +219,7 @@ mx::array kernel_attend_and_add(
     const mx::array& x,
     const AttentionWeights& weights,
     const AttentionShape& shape,
-    const Rope& rope,
+    const Rope* rope,
     float eps,
     size_t layer) {
   return computed_with_caches(
@@ -240,7 +260,7 @@ mx::array kernel_decoder_layer(
     const mx::array& x,
     const LayerWeights& weights,
     const AttentionShape& shape,
-    const Rope& rope,
+    const Rope* rope,
     float eps,
     size_t layer) {
   return computed_with_caches(
@@ -285,18 +305,20 @@ mx::array kernel_norm_and_head(
     const mx::array& x,
     const mx::array& norm,
     const Matrix& head,
-    float eps) {
+    float eps,
+    float soft_cap) {
   return computed_from(
       x,
       kernels,
       x.shape(0),
       head.packed.rows,
-      [&kernels, &norm, &head, eps, tokens = x.shape(0)](
+      [&kernels, &norm, &head, eps, soft_cap, tokens = x.shape(0)](
           const float* in, float* out) {
         norm_and_head(
             kernels.context(),
             view_of(norm, eps),
             {&head.packed, nullptr},
+            soft_cap,
             tokens,
             in,
             out);

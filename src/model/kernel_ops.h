@@ -12,14 +12,15 @@ namespace ingle {
 mx::array kernel_embed(
     CpuKernels& kernels,
     std::span<const TokenId> ids,
-    const Matrix& embedding);
+    const Matrix& embedding,
+    float scale);
 
 mx::array kernel_attend_and_add(
     Step& step,
     const mx::array& x,
     const AttentionWeights& weights,
     const AttentionShape& shape,
-    const Rope& rope,
+    const Rope* rope,
     float eps,
     size_t layer);
 
@@ -34,7 +35,7 @@ mx::array kernel_decoder_layer(
     const mx::array& x,
     const LayerWeights& weights,
     const AttentionShape& shape,
-    const Rope& rope,
+    const Rope* rope,
     float eps,
     size_t layer);
 
@@ -48,6 +49,7 @@ mx::array kernel_norm_and_head(
     const mx::array& x,
     const mx::array& norm,
     const Matrix& head,
-    float eps);
+    float eps,
+    float soft_cap);
 
 } // namespace ingle

@@ -110,7 +110,7 @@ class KernelOpsTest : public testing::TestWithParam<Isa> {
     const std::vector<TokenId> ids(static_cast<size_t>(x.shape(0)));
     const Row row{ids, &kv, Logits::kAll};
     Step step({&row, 1}, with);
-    return decoder_layer(step, x, weights.layer, kShape, rope, kEps, 0);
+    return decoder_layer(step, x, weights.layer, kShape, &rope, kEps, 0);
   }
   KvState make_kv(const CpuKernels* with) const {
     std::vector<std::unique_ptr<KvCache>> caches;
@@ -155,8 +155,8 @@ TEST_P(KernelOpsTest, MlpAndHeadAreNearThoseOfMlxsOps) {
         kMlpLayerBound);
     EXPECT_LT(
         relative_error(
-            norm_and_head(with, x, mlp.norm, weights.head, kEps),
-            norm_and_head(without, x, mlp.norm, weights.head, kEps)),
+            norm_and_head(with, x, *mlp.norm, weights.head, kEps),
+            norm_and_head(without, x, *mlp.norm, weights.head, kEps)),
         kMlpLayerBound);
   }
 }

@@ -3,7 +3,7 @@
 #include "base/cores.h"
 #include "model/blas_threads.h"
 #include "model/config.h"
-#include "model/families/llama.h"
+#include "model/families/decoder.h"
 #include "model/run_mlx.h"
 #include "model/weight_source.h"
 #include "weights/safetensors_reader.h"
@@ -52,7 +52,7 @@ Result<std::unique_ptr<const Model>> load_model(
       std::move(on_progress),
       kernels ? &kernels->arena() : nullptr);
   INGLE_ASSIGN_OR_RETURN(
-      auto model, load_llama(config, weights, std::move(kernels)));
+      auto model, load_decoder(config, weights, std::move(kernels)));
   INGLE_RETURN_IF_ERROR(weights.check_all_used());
   return model;
 }

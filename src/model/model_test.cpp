@@ -1,4 +1,4 @@
-// The llama family against mlx-lm's answers on tiny random models.
+// Models against mlx-lm's answers on tiny random ones of each family.
 #include "model/model.h"
 
 #include <cmath>
@@ -15,6 +15,7 @@
 #include "kernels/isa.h"
 #include "model/load_model.h"
 #include "model/testing/tiny_llama.h"
+#include "model/testing/tiny_model.h"
 
 namespace ingle {
 namespace {
@@ -34,11 +35,23 @@ Tolerance tolerance_of(Numerics numerics) {
                                       : Tolerance{0.12f, 6e-3f};
 }
 
-std::vector<Json> golden_cases() {
-  const auto text = make_posix_file_system()->read(
-      std::string(INGLE_TEST_DATA) + "/tiny_llama.json");
+std::vector<Json> golden_cases(const std::string& file) {
+  const auto text =
+      make_posix_file_system()->read(std::string(INGLE_TEST_DATA) + "/" + file);
   const Json golden = Json::parse(*text);
   return {golden["cases"].begin(), golden["cases"].end()};
+}
+
+const std::vector<Json>& llama_cases() {
+  static const auto* cases =
+      new std::vector<Json>(golden_cases("tiny_llama.json"));
+  return *cases;
+}
+
+const std::vector<Json>& family_cases() {
+  static const auto* cases =
+      new std::vector<Json>(golden_cases("tiny_families.json"));
+  return *cases;
 }
 
 std::unique_ptr<const Model> load_tiny(
@@ -46,6 +59,24 @@ std::unique_ptr<const Model> load_tiny(
     const TinyLlamaOptions& options = {}) {
   const auto fs = make_memory_file_system();
   EXPECT_TRUE(write_tiny_llama(*fs, "/tiny", options).is_ok());
+  auto model = load_model(*fs, "/tiny", run);
+  EXPECT_TRUE(model.is_ok()) << model.status().message();
+  return std::move(model).value();
+}
+
+std::unique_ptr<const Model> load_family(
+    const RunOptions& run,
+    const Json& golden) {
+  TinyModel tiny{
+      golden["config"].dump(), {}, golden["config"].contains("quantization")};
+  for (const Json& tensor : golden["tensors"]) {
+    tiny.tensors.push_back({tensor[0], tensor[1]});
+    if (tensor[2].is_number()) {
+      tiny.tensors.back().exponent = tensor[2].get<int>();
+    }
+  }
+  const auto fs = make_memory_file_system();
+  EXPECT_TRUE(write_tiny_model(*fs, "/tiny", tiny).is_ok());
   auto model = load_model(*fs, "/tiny", run);
   EXPECT_TRUE(model.is_ok()) << model.status().message();
   return std::move(model).value();
@@ -157,22 +188,20 @@ INSTANTIATE_TEST_SUITE_P(
     GoldenTest,
     testing::Combine(
         testing::ValuesIn(all_runs()),
-        testing::Range(size_t{0}, golden_cases().size())));
+        testing::Range(size_t{0}, llama_cases().size())));
 
-TEST_P(GoldenTest, TokensAndLogitsEqualTheOracle) {
-  const auto& [run, number] = GetParam();
-  const Tolerance tolerance = tolerance_of(run.numerics);
-  const Json golden = golden_cases()[number];
-  SCOPED_TRACE(golden["name"]);
-  const auto model = load_tiny(
-      run, {.tied = golden["tied"], .quantised = golden["quantised"]});
-  KvState kv = model->make_kv();
-  std::vector<TokenId> tokens = golden["prompt_ids"];
+// Teacher-forced: what the oracle answered is fed back.
+void expect_answer(
+    const Model& model,
+    const Json& answer,
+    const Tolerance& tolerance) {
+  KvState kv = model.make_kv();
+  std::vector<TokenId> tokens = answer["prompt_ids"];
   float total = 0;
   size_t compared = 0;
-  for (size_t i = 0; i < golden["ids"].size(); ++i) {
-    const std::vector<float> logits = step(*model, kv, tokens);
-    for (const Json& entry : golden["top"][i]) {
+  for (size_t i = 0; i < answer["ids"].size(); ++i) {
+    const std::vector<float> logits = step(model, kv, tokens);
+    for (const Json& entry : answer["top"][i]) {
       const float error =
           std::abs(logits[entry[0].get<size_t>()] - entry[1].get<float>());
       EXPECT_LT(error, tolerance.largest);
@@ -181,12 +210,65 @@ TEST_P(GoldenTest, TokensAndLogitsEqualTheOracle) {
     }
     EXPECT_NEAR(
         std::accumulate(logits.begin(), logits.end(), 0.0f),
-        golden["sum"][i].get<float>(),
+        answer["sum"][i].get<float>(),
         10 * tolerance.largest);
-    EXPECT_EQ(argmax(logits), golden["ids"][i].get<TokenId>());
-    tokens = {golden["ids"][i].get<TokenId>()};
+    EXPECT_EQ(argmax(logits), answer["ids"][i].get<TokenId>());
+    tokens = {answer["ids"][i].get<TokenId>()};
   }
   EXPECT_LT(total / static_cast<float>(compared), tolerance.mean);
+}
+
+TEST_P(GoldenTest, TokensAndLogitsEqualTheOracle) {
+  const auto& [run, number] = GetParam();
+  const Json& golden = llama_cases()[number];
+  SCOPED_TRACE(golden["name"]);
+  const auto model = load_tiny(
+      run, {.tied = golden["tied"], .quantised = golden["quantised"]});
+  expect_answer(*model, golden, tolerance_of(run.numerics));
+}
+
+using FamilyParam = std::tuple<RunOptions, size_t>;
+
+std::string family_name_of(const testing::TestParamInfo<FamilyParam>& each) {
+  const auto& [run, number] = each.param;
+  return family_cases()[number]["name"].get<std::string>() + "_" +
+      (run.isa.empty() ? "mlx" : run.isa);
+}
+
+class FamilyTest : public testing::TestWithParam<FamilyParam> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Families,
+    FamilyTest,
+    testing::Combine(
+        testing::ValuesIn(all_runs()),
+        testing::Range(size_t{0}, family_cases().size())),
+    family_name_of);
+
+TEST_P(FamilyTest, TokensAndLogitsEqualTheOracle) {
+  const auto& [run, number] = GetParam();
+  const Json& golden = family_cases()[number];
+  const auto model = load_family(run, golden);
+  for (const Json& answer : golden["answers"]) {
+    expect_answer(*model, answer, tolerance_of(run.numerics));
+  }
+}
+
+TEST_P(FamilyTest, AnyCutOfAPromptGivesTheSameLogits) {
+  const auto& [run, number] = GetParam();
+  const auto model = load_family(run, family_cases()[number]);
+  const auto prompt = some_tokens(90);
+  KvState at_once = model->make_kv();
+  const auto expected = step(*model, at_once, prompt);
+  KvState in_chunks = model->make_kv();
+  prefill(*model, in_chunks, std::span(prompt).first(89), 11);
+  const auto logits = step(*model, in_chunks, std::span(prompt).last(1));
+  if (uses_kernels(run.numerics) &&
+      family_cases()[number]["config"].contains("quantization")) {
+    EXPECT_EQ(logits, expected);
+  } else {
+    EXPECT_LT(distance(logits, expected), tolerance_of(run.numerics).largest);
+  }
 }
 
 // Acceptance 1. The head runs on one position: forward() gives one row of

@@ -1,5 +1,9 @@
 #include "model/ops.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
 #include <mlx/fast.h>
 #include <mlx/ops.h>
 
@@ -31,16 +35,140 @@ mx::array merge_heads(const mx::array& x) {
       mx::transpose(x, {0, 2, 1, 3}), {x.shape(2), x.shape(1) * x.shape(3)});
 }
 
+// A number that leaves the other's type as it is.
+mx::array scalar(float value, const mx::array& other) {
+  return mx::array(value, other.dtype());
+}
+
+mx::array
+norm_if(const std::optional<mx::array>& norm, const mx::array& x, float eps) {
+  return norm ? mx::fast::rms_norm(x, *norm, eps) : x;
+}
+
+// [L, width] -> normed [1, heads, L, head_dim]. The norm is one of each head or
+// of all together.
+mx::array norm_and_split(
+    const mx::array& x,
+    const std::optional<mx::array>& norm,
+    float eps,
+    int heads,
+    int head_dim) {
+  if (norm && norm->shape(0) == x.shape(1)) {
+    return split_heads(mx::fast::rms_norm(x, *norm, eps), heads, head_dim);
+  }
+  return norm_if(norm, split_heads(x, heads, head_dim), eps);
+}
+
+mx::array add_residual(
+    const mx::array& x,
+    const mx::array& y,
+    const Residual& residual,
+    float eps) {
+  const mx::array normed = norm_if(residual.norm, y, eps);
+  return mx::add(
+      x,
+      residual.scale == 1
+          ? normed
+          : mx::multiply(normed, scalar(residual.scale, normed)));
+}
+
+// cap * tanh(x / cap).
+mx::array soften(const mx::array& x, float cap) {
+  return mx::multiply(mx::tanh(mx::divide(x, scalar(cap, x))), scalar(cap, x));
+}
+
+mx::array activate(Activation activation, const mx::array& x) {
+  if (activation == Activation::kSilu) {
+    return mx::multiply(x, mx::sigmoid(x));
+  }
+  const mx::array cubed = mx::power(x, scalar(3, x));
+  const mx::array inner = mx::multiply(
+      scalar(std::sqrt(2 / std::numbers::pi_v<float>), x),
+      mx::add(x, mx::multiply(scalar(0.044715f, x), cubed)));
+  return mx::multiply(
+      mx::multiply(scalar(0.5f, x), x), mx::add(scalar(1, x), mx::tanh(inner)));
+}
+
+// [L, keys]: what positions from `offset` on see of those from `begin` on.
+mx::array
+window_mask(int64_t offset, int length, int64_t begin, int keys, int window) {
+  const mx::array rows = mx::reshape(
+      mx::arange(static_cast<int>(offset), static_cast<int>(offset) + length),
+      {length, 1});
+  const mx::array columns = mx::reshape(
+      mx::arange(static_cast<int>(begin), static_cast<int>(begin) + keys),
+      {1, keys});
+  const mx::array seen = mx::less_equal(columns, rows);
+  return window == 0
+      ? seen
+      : mx::logical_and(
+            seen, mx::greater(columns, mx::subtract(rows, mx::array(window))));
+}
+
+// The scores are there in full.
+mx::array attend_softly(
+    const mx::array& queries,
+    const KvView& kv,
+    const AttentionShape& shape,
+    const mx::array& mask) {
+  const int length = queries.shape(2);
+  const mx::array grouped = mx::reshape(
+      mx::multiply(queries, scalar(shape.scale, queries)),
+      {1,
+       shape.kv_heads,
+       shape.heads / shape.kv_heads,
+       length,
+       shape.head_dim});
+  const mx::array keys = mx::expand_dims(kv.keys, 2);
+  const mx::array scores = mx::where(
+      mask,
+      soften(mx::matmul(grouped, mx::swapaxes(keys, -1, -2)), shape.soft_cap),
+      scalar(kUnseen, queries));
+  const mx::array attended = mx::matmul(
+      mx::softmax(scores, std::vector<int>{-1}, true),
+      mx::expand_dims(kv.values, 2));
+  return mx::reshape(attended, {1, shape.heads, length, shape.head_dim});
+}
+
+// Of one row, whose first query stands at `offset`.
+mx::array attend_row(
+    const mx::array& queries,
+    const KvView& kv,
+    const AttentionShape& shape,
+    int64_t offset) {
+  const int length = queries.shape(2);
+  const int keys = kv.keys.shape(2);
+  if (shape.window == 0 || keys <= shape.window) {
+    if (shape.soft_cap > 0) {
+      return attend_softly(
+          queries, kv, shape, window_mask(offset, length, 0, keys, 0));
+    }
+    return mx::fast::scaled_dot_product_attention(
+        queries, kv.keys, kv.values, shape.scale, length > 1 ? "causal" : "");
+  }
+  const auto begin = std::max<int64_t>(0, offset + 1 - shape.window);
+  const auto seen = [&](const mx::array& x) {
+    return mx::slice(x, {0, 0, static_cast<int>(begin), 0}, x.shape());
+  };
+  const KvView near{seen(kv.keys), seen(kv.values)};
+  const mx::array mask = window_mask(
+      offset, length, begin, keys - static_cast<int>(begin), shape.window);
+  return shape.soft_cap > 0
+      ? attend_softly(queries, near, shape, mask)
+      : mx::fast::scaled_dot_product_attention(
+            queries, near.keys, near.values, shape.scale, "", mask);
+}
+
 // What each token attends to: [T, heads * head_dim].
 mx::array attend(
     const Step& step,
     const mx::array& x,
     const AttentionWeights& weights,
     const AttentionShape& shape,
-    const Rope& rope,
+    const Rope* rope,
     float eps,
     size_t layer) {
-  const mx::array normed = mx::fast::rms_norm(x, weights.norm, eps);
+  const mx::array normed = norm_if(weights.norm, x, eps);
   const mx::array q = weights.q(normed);
   const mx::array k = weights.k(normed);
   const mx::array v = weights.v(normed);
@@ -52,15 +180,20 @@ mx::array attend(
     const int length = token_count(row);
     auto& cache = static_cast<ArrayKvCache&>(row.kv->layer(layer));
     const int64_t offset = cache.offset() + cache.pending();
-    const auto heads_of = [&](const mx::array& all, int heads) {
-      return split_heads(
-          slice_tokens(all, begin, length), heads, shape.head_dim);
+    const auto heads_of = [&](const mx::array& all,
+                              const std::optional<mx::array>& norm,
+                              int heads) {
+      return norm_and_split(
+          slice_tokens(all, begin, length), norm, eps, heads, shape.head_dim);
     };
-    const mx::array queries = rope(heads_of(q, shape.heads), offset);
+    const auto turned = [&](const mx::array& heads) {
+      return rope == nullptr ? heads : (*rope)(heads, offset);
+    };
+    const mx::array queries = turned(heads_of(q, weights.q_norm, shape.heads));
     const KvView kv = cache.append(
-        rope(heads_of(k, shape.kv_heads), offset), heads_of(v, shape.kv_heads));
-    attended.push_back(merge_heads(mx::fast::scaled_dot_product_attention(
-        queries, kv.keys, kv.values, shape.scale, length > 1 ? "causal" : "")));
+        turned(heads_of(k, weights.k_norm, shape.kv_heads)),
+        heads_of(v, std::nullopt, shape.kv_heads));
+    attended.push_back(merge_heads(attend_row(queries, kv, shape, offset)));
     begin += length;
   }
   return attended.size() == 1 ? attended.front()
@@ -69,32 +202,37 @@ mx::array attend(
 
 } // namespace
 
-std::shared_ptr<const RopeAngles> Step::angles(const Rope& rope) {
-  if (rope_ == &rope) {
-    return angles_;
+std::shared_ptr<const RopeAngles> Step::angles(const Rope* rope) {
+  if (rope == nullptr) {
+    return nullptr;
+  }
+  for (const auto& [whose, angles] : angles_) {
+    if (whose == rope) {
+      return angles;
+    }
   }
   auto angles = std::make_shared<RopeAngles>();
   for (const Row& row : rows_) {
     for (int i = 0; i < token_count(row); ++i) {
-      rope.add_angles(row.kv->offset() + i, angles->cosines, angles->sines);
+      rope->add_angles(row.kv->offset() + i, angles->cosines, angles->sines);
     }
   }
-  rope_ = &rope;
-  angles_ = angles;
-  return angles_;
+  angles_.emplace_back(rope, angles);
+  return angles;
 }
 
-mx::array embed(const Step& step, const Matrix& embedding) {
+mx::array embed(const Step& step, const Matrix& embedding, float scale) {
   std::vector<TokenId> ids;
   for (const Row& row : step.rows()) {
     ids.insert(ids.end(), row.tokens.begin(), row.tokens.end());
   }
   if (step.kernels() != nullptr) {
-    return kernel_embed(*step.kernels(), ids, embedding);
+    return kernel_embed(*step.kernels(), ids, embedding, scale);
   }
-  return take_rows(
+  const mx::array rows = take_rows(
       embedding,
       mx::array(ids.data(), {static_cast<int>(ids.size())}, mx::int32));
+  return scale == 1 ? rows : mx::multiply(rows, scalar(scale, rows));
 }
 
 mx::array attend_and_add(
@@ -102,14 +240,17 @@ mx::array attend_and_add(
     const mx::array& x,
     const AttentionWeights& weights,
     const AttentionShape& shape,
-    const Rope& rope,
+    const Rope* rope,
     float eps,
     size_t layer) {
   if (step.kernels() != nullptr) {
     return kernel_attend_and_add(step, x, weights, shape, rope, eps, layer);
   }
-  return mx::add(
-      x, weights.o(attend(step, x, weights, shape, rope, eps, layer)));
+  return add_residual(
+      x,
+      weights.o(attend(step, x, weights, shape, rope, eps, layer)),
+      weights.residual,
+      eps);
 }
 
 mx::array mlp_and_add(
@@ -120,10 +261,13 @@ mx::array mlp_and_add(
   if (step.kernels() != nullptr) {
     return kernel_mlp_and_add(*step.kernels(), x, weights, eps);
   }
-  const mx::array normed = mx::fast::rms_norm(x, weights.norm, eps);
-  const mx::array gate = weights.gate(normed);
-  const mx::array activated = mx::multiply(gate, mx::sigmoid(gate));
-  return mx::add(x, weights.down(mx::multiply(activated, weights.up(normed))));
+  const mx::array normed = norm_if(weights.norm, x, eps);
+  const mx::array gate = activate(weights.activation, weights.gate(normed));
+  return add_residual(
+      x,
+      weights.down(mx::multiply(gate, weights.up(normed))),
+      weights.residual,
+      eps);
 }
 
 mx::array decoder_layer(
@@ -131,7 +275,7 @@ mx::array decoder_layer(
     const mx::array& x,
     const LayerWeights& weights,
     const AttentionShape& shape,
-    const Rope& rope,
+    const Rope* rope,
     float eps,
     size_t layer) {
   if (step.kernels() != nullptr) {
@@ -173,12 +317,14 @@ mx::array norm_and_head(
     const mx::array& x,
     const mx::array& norm,
     const Matrix& head,
-    float eps) {
+    float eps,
+    float soft_cap) {
   if (step.kernels() != nullptr) {
-    return kernel_norm_and_head(*step.kernels(), x, norm, head, eps);
+    return kernel_norm_and_head(*step.kernels(), x, norm, head, eps, soft_cap);
   }
-  return mx::astype(
-      multiply(mx::fast::rms_norm(x, norm, eps), head), mx::float32);
+  const mx::array logits =
+      mx::astype(multiply(mx::fast::rms_norm(x, norm, eps), head), mx::float32);
+  return soft_cap > 0 ? soften(logits, soft_cap) : logits;
 }
 
 std::unique_ptr<KvCache> make_kv_cache(

@@ -21,12 +21,24 @@
 
 namespace ingle {
 
+// What a half of a layer, which computes y, makes of its input x:
+// x + scale * norm(y), without a norm x + scale * y.
+struct Residual {
+  std::optional<mx::array> norm{}; // [D]
+  float scale = 1;
+};
+
 struct AttentionWeights {
-  mx::array norm; // [D], before the projections
+  std::optional<mx::array> norm; // [D], before the projections
   Linear q; // D -> heads * head_dim
   Linear k; // D -> kv_heads * head_dim
   Linear v;
   Linear o; // heads * head_dim -> D
+  // Of queries and keys before they are rotated: [head_dim], of each head, or
+  // of all heads together.
+  std::optional<mx::array> q_norm{};
+  std::optional<mx::array> k_norm{};
+  Residual residual{};
 };
 
 struct AttentionShape {
@@ -34,6 +46,8 @@ struct AttentionShape {
   int kv_heads = 0;
   int head_dim = 0;
   float scale = 0; // of the scores
+  float soft_cap = 0; // of the scores: cap * tanh(score / cap); 0: none
+  int window = 0; // positions seen, the token's own included; 0: all
 };
 
 // [T, dims / 2] each.
@@ -43,10 +57,12 @@ struct RopeAngles {
 };
 
 struct MlpWeights {
-  mx::array norm; // [D]
+  std::optional<mx::array> norm; // [D]
   Linear gate; // D -> M
   Linear up; // D -> M
   Linear down; // M -> D
+  Activation activation = Activation::kSilu;
+  Residual residual{};
 };
 
 // What the ops of one step have in common.
@@ -63,31 +79,35 @@ class Step {
   CpuKernels* kernels() const {
     return kernels_;
   }
-  // Of all rows' tokens, one after the other.
-  std::shared_ptr<const RopeAngles> angles(const Rope& rope);
+  // Of all rows' tokens, one after the other; null: none.
+  std::shared_ptr<const RopeAngles> angles(const Rope* rope);
 
  private:
   std::span<const Row> rows_;
   CpuKernels* kernels_;
-  const Rope* rope_ = nullptr; // whose angles these are
-  std::shared_ptr<const RopeAngles> angles_;
+  // Those that were asked for.
+  std::vector<std::pair<const Rope*, std::shared_ptr<const RopeAngles>>>
+      angles_;
 };
 
-// The tokens of all rows, one after the other -> their embeddings [T, D].
-mx::array embed(const Step& step, const Matrix& embedding);
+// The tokens of all rows, one after the other -> their embeddings times
+// `scale`: [T, D].
+mx::array embed(const Step& step, const Matrix& embedding, float scale = 1);
 
-// x + o(attention(norm(x))): [T, D]. Appends the rows' new keys and values to
-// layer `layer` of their caches.
+// x + o(attention(norm(x))), with what the weights have more: [T, D]. Appends
+// the rows' new keys and values to layer `layer` of their caches. `rope` may be
+// null: no positions.
 mx::array attend_and_add(
     Step& step,
     const mx::array& x,
     const AttentionWeights& weights,
     const AttentionShape& shape,
-    const Rope& rope,
+    const Rope* rope,
     float eps,
     size_t layer);
 
-// x + down(silu(gate(n)) * up(n)), n = rms_norm(x): [T, D].
+// x + down(activation(gate(n)) * up(n)), n = norm(x), with what the weights
+// have more: [T, D].
 mx::array mlp_and_add(
     const Step& step,
     const mx::array& x,
@@ -105,7 +125,7 @@ mx::array decoder_layer(
     const mx::array& x,
     const LayerWeights& weights,
     const AttentionShape& shape,
-    const Rope& rope,
+    const Rope* rope,
     float eps,
     size_t layer);
 
@@ -113,13 +133,15 @@ mx::array decoder_layer(
 // the head need. Nothing where there are none.
 std::optional<mx::array> take_wanted(const Step& step, const mx::array& x);
 
-// head(norm(x)): [T, V] in f32.
+// head(norm(x)): [T, V] in f32; capped with cap * tanh(logit / cap) where
+// soft_cap is not 0.
 mx::array norm_and_head(
     const Step& step,
     const mx::array& x,
     const mx::array& norm,
     const Matrix& head,
-    float eps);
+    float eps,
+    float soft_cap = 0);
 
 // The cache of a layer that these ops append to.
 std::unique_ptr<KvCache> make_kv_cache(

@@ -32,7 +32,7 @@ RopeConfig config_of(const Json& golden) {
       {"rope_scaling", golden["rope_scaling"]}};
   const auto config = parse_model_config(json.dump(), "config.json");
   EXPECT_TRUE(config.is_ok()) << config.status().message();
-  return config->rope;
+  return config->ropes.front();
 }
 
 TEST(Rope, EqualsTheOracle) {

@@ -50,6 +50,24 @@ def clear_prompt(model, length):
             return prompt, ids, chosen_from, gap
 
 
+def answer(model, length):
+    """What a case says beside which model it is."""
+    prompt, ids, chosen_from, gap = clear_prompt(model, length)
+    return {
+        "prompt_ids": prompt,
+        "ids": ids,
+        "min_gap": truth.shorten(gap),
+        "logsumexp": [
+            truth.shorten(mx.logsumexp(out).item()) for out in chosen_from
+        ],
+        "sum": [truth.shorten(mx.sum(out).item()) for out in chosen_from],
+        "absmax": [
+            truth.shorten(mx.abs(out).max().item()) for out in chosen_from
+        ],
+        "top": [truth.top(out) for out in chosen_from],
+    }
+
+
 def make_cases(tied, quantised):
     name = ("tied" if tied else "untied") + ("-4bit" if quantised else "")
     with tempfile.TemporaryDirectory() as folder:
@@ -57,25 +75,15 @@ def make_cases(tied, quantised):
         model = truth.load(folder, as_stored=True)
     weights = digest(tiny_llama.tensors(tied, quantised))
     for length in LENGTHS:
-        prompt, ids, chosen_from, gap = clear_prompt(model, length)
+        case = answer(model, length)
         yield {
             "name": f"{name}, {length}",
             "tied": tied,
             "quantised": quantised,
             "weights": weights,
-            "prompt_ids": prompt,
-            "ids": ids,
-            "min_gap": truth.shorten(gap),
-            "logsumexp": [
-                truth.shorten(mx.logsumexp(out).item()) for out in chosen_from
-            ],
-            "sum": [truth.shorten(mx.sum(out).item()) for out in chosen_from],
-            "absmax": [
-                truth.shorten(mx.abs(out).max().item()) for out in chosen_from
-            ],
-            "top": [truth.top(out) for out in chosen_from],
+            **case,
         }
-        print(f"{name}, {length}: gap {gap:.4f}, {ids}", flush=True)
+        print(f"{name}, {length}: {case['min_gap']}, {case['ids']}")
 
 
 def main():

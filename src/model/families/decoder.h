@@ -1,5 +1,6 @@
-// The llama family: pre-norm residual blocks, grouped-query attention with
-// rotary positions, SwiGLU. Touvron et al., "LLaMA" (2023), "Llama 2" (2023).
+// The dense decoder: residual blocks of grouped-query attention with rotary
+// positions and of a gated MLP, with norms before or after them. Touvron et
+// al., "LLaMA" (2023), "Llama 2" (2023); the config says in which variant.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,7 @@ namespace ingle {
 // MLX's own ops the KV state is kept in the type of the norms. `kernels` are
 // those of `weights`, or null.
 // Errors: kCorruption (a tensor is missing or has another shape).
-Result<std::unique_ptr<const Model>> load_llama(
+Result<std::unique_ptr<const Model>> load_decoder(
     const ModelConfig& config,
     WeightSource& weights,
     std::unique_ptr<CpuKernels> kernels);

@@ -1,0 +1,273 @@
+#include "model/families/decoder.h"
+
+#include <mlx/ops.h>
+#include <mlx/transforms.h>
+
+#include "model/ops.h"
+#include "model/run_mlx.h"
+
+namespace ingle {
+namespace {
+
+struct Weights {
+  Matrix embedding; // [V, D]
+  std::vector<LayerWeights> layers;
+  mx::array norm; // [D]
+  std::optional<Matrix> head; // [V, D]; none: tied to the embedding
+};
+
+class Decoder final : public Model {
+ public:
+  Decoder(
+      ModelConfig config,
+      Weights weights,
+      std::unique_ptr<CpuKernels> kernels)
+      : config_(std::move(config)),
+        weights_(std::move(weights)),
+        kernels_(std::move(kernels)) {
+    for (const RopeConfig& rope : config_.ropes) {
+      ropes_.emplace_back(rope, config_.head_dim);
+    }
+    for (const LayerConfig& layer : config_.layers) {
+      attention_.push_back(
+          {config_.num_attention_heads,
+           config_.num_key_value_heads,
+           config_.head_dim,
+           config_.attention_scale,
+           config_.attention_soft_cap,
+           layer.window});
+    }
+  }
+
+  const ModelConfig& config() const override {
+    return config_;
+  }
+
+  KvState make_kv() const override {
+    std::vector<std::unique_ptr<KvCache>> caches;
+    for (const AttentionShape& shape : attention_) {
+      caches.push_back(
+          make_kv_cache(shape, weights_.norm.dtype(), kernels_.get()));
+    }
+    return KvState(std::move(caches));
+  }
+
+  std::optional<mx::array> forward(std::span<const Row> rows) const override {
+    Step step(rows, kernels_.get());
+    const float eps = config_.rms_norm_eps;
+    mx::array x = embed(step, weights_.embedding, config_.embedding_scale);
+    const size_t last = weights_.layers.size() - 1;
+    for (size_t i = 0; i < last; ++i) {
+      const LayerWeights& layer = weights_.layers[i];
+      x = decoder_layer(step, x, layer, attention_[i], rope_of(i), eps, i);
+    }
+    const LayerWeights& layer = weights_.layers[last];
+    x = attend_and_add(
+        step, x, layer.attention, attention_[last], rope_of(last), eps, last);
+    const std::optional<mx::array> wanted = take_wanted(step, x);
+    if (!wanted) {
+      return std::nullopt;
+    }
+    x = mlp_and_add(step, *wanted, layer.mlp, eps);
+    const Matrix& head = weights_.head ? *weights_.head : weights_.embedding;
+    return norm_and_head(
+        step, x, weights_.norm, head, eps, config_.logits_soft_cap);
+  }
+
+  CpuKernels* kernels() const override {
+    return kernels_.get();
+  }
+
+ private:
+  // Null: the layer has no positions.
+  const Rope* rope_of(size_t layer) const {
+    const std::optional<size_t> which = config_.layers[layer].rope;
+    return which ? &ropes_[*which] : nullptr;
+  }
+
+  ModelConfig config_;
+  Weights weights_;
+  std::unique_ptr<CpuKernels> kernels_;
+  std::vector<Rope> ropes_;
+  std::vector<AttentionShape> attention_; // by layer
+};
+
+// As it multiplies, times `scale`.
+Result<mx::array> take_norm(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& path,
+    int width,
+    float scale = 1) {
+  INGLE_ASSIGN_OR_RETURN(auto norm, weights.take(path + ".weight", {width}));
+  if (!config.norms_add_one && scale == 1) {
+    return norm;
+  }
+  return run_mlx("load", [&] {
+    const mx::array one =
+        mx::array(config.norms_add_one ? 1.0f : 0.0f, norm.dtype());
+    mx::array applied =
+        mx::multiply(mx::add(norm, one), mx::array(scale, norm.dtype()));
+    mx::eval(applied);
+    return applied;
+  });
+}
+
+// One of a layer; nothing where the layer has none of that kind.
+Result<std::optional<mx::array>> take_layer_norm(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& layer,
+    const std::string& name) {
+  if (name.empty()) {
+    return std::optional<mx::array>();
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      auto norm,
+      take_norm(config, weights, layer + "." + name, config.hidden_size));
+  return std::optional<mx::array>(std::move(norm));
+}
+
+Result<std::optional<mx::array>> take_qk_norm(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& path,
+    int width) {
+  if (config.qk_norm == QkNorm::kNone) {
+    return std::optional<mx::array>();
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      auto norm,
+      take_norm(
+          config,
+          weights,
+          path,
+          config.qk_norm == QkNorm::kHead ? config.head_dim : width));
+  return std::optional<mx::array>(std::move(norm));
+}
+
+Result<AttentionWeights> take_attention(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& layer) {
+  const int hidden = config.hidden_size;
+  const int q_width = config.num_attention_heads * config.head_dim;
+  const int kv_width = config.num_key_value_heads * config.head_dim;
+  const std::string path = layer + ".self_attn.";
+  const auto projection = [&](const char* name, int width) {
+    return weights.take_linear(path + name, hidden, width, config.qkv_bias);
+  };
+  INGLE_ASSIGN_OR_RETURN(
+      auto norm,
+      take_layer_norm(config, weights, layer, config.norms.before_attention));
+  INGLE_ASSIGN_OR_RETURN(auto q, projection("q_proj", q_width));
+  INGLE_ASSIGN_OR_RETURN(auto k, projection("k_proj", kv_width));
+  INGLE_ASSIGN_OR_RETURN(auto v, projection("v_proj", kv_width));
+  INGLE_ASSIGN_OR_RETURN(
+      auto o,
+      weights.take_linear(
+          path + "o_proj", q_width, hidden, config.output_bias));
+  INGLE_ASSIGN_OR_RETURN(
+      auto q_norm, take_qk_norm(config, weights, path + "q_norm", q_width));
+  INGLE_ASSIGN_OR_RETURN(
+      auto k_norm, take_qk_norm(config, weights, path + "k_norm", kv_width));
+  INGLE_ASSIGN_OR_RETURN(
+      auto added_norm,
+      take_layer_norm(config, weights, layer, config.norms.after_attention));
+  weights.drop(path + "rotary_emb.inv_freq"); // older files store the table
+  return AttentionWeights{
+      std::move(norm),
+      std::move(q),
+      std::move(k),
+      std::move(v),
+      std::move(o),
+      std::move(q_norm),
+      std::move(k_norm),
+      {std::move(added_norm), config.residual_scale}};
+}
+
+Result<MlpWeights> take_mlp(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& layer) {
+  const int hidden = config.hidden_size;
+  const int inner = config.intermediate_size;
+  const bool bias = config.mlp_bias;
+  const std::string path = layer + ".mlp.";
+  INGLE_ASSIGN_OR_RETURN(
+      auto norm,
+      take_layer_norm(config, weights, layer, config.norms.before_mlp));
+  INGLE_ASSIGN_OR_RETURN(
+      auto gate, weights.take_linear(path + "gate_proj", hidden, inner, bias));
+  INGLE_ASSIGN_OR_RETURN(
+      auto up, weights.take_linear(path + "up_proj", hidden, inner, bias));
+  INGLE_ASSIGN_OR_RETURN(
+      auto down, weights.take_linear(path + "down_proj", inner, hidden, bias));
+  INGLE_ASSIGN_OR_RETURN(
+      auto added_norm,
+      take_layer_norm(config, weights, layer, config.norms.after_mlp));
+  return MlpWeights{
+      std::move(norm),
+      std::move(gate),
+      std::move(up),
+      std::move(down),
+      config.activation,
+      {std::move(added_norm), config.residual_scale}};
+}
+
+Result<std::optional<Matrix>> take_head(
+    const ModelConfig& config,
+    WeightSource& weights) {
+  if (config.tie_word_embeddings.value_or(!weights.has("lm_head.weight"))) {
+    // Some files store the embedding twice.
+    for (const char* part : {"weight", "scales", "biases"}) {
+      weights.drop(std::string("lm_head.") + part);
+    }
+    return std::optional<Matrix>();
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      auto head,
+      weights.take_matrix("lm_head", config.vocab_size, config.hidden_size));
+  return std::optional<Matrix>(std::move(head));
+}
+
+} // namespace
+
+Result<std::unique_ptr<const Model>> load_decoder(
+    const ModelConfig& config,
+    WeightSource& weights,
+    std::unique_ptr<CpuKernels> kernels) {
+  INGLE_ASSIGN_OR_RETURN(
+      auto embedding,
+      weights.take_matrix(
+          "model.embed_tokens", config.vocab_size, config.hidden_size));
+  std::vector<LayerWeights> layers;
+  for (int i = 0; i < config.num_hidden_layers; ++i) {
+    const std::string path = "model.layers." + std::to_string(i);
+    INGLE_ASSIGN_OR_RETURN(
+        auto attention, take_attention(config, weights, path));
+    INGLE_ASSIGN_OR_RETURN(auto mlp, take_mlp(config, weights, path));
+    layers.push_back({std::move(attention), std::move(mlp)});
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      auto norm,
+      take_norm(
+          config,
+          weights,
+          "model.norm",
+          config.hidden_size,
+          config.logits_scale));
+  INGLE_ASSIGN_OR_RETURN(auto head, take_head(config, weights));
+  return run_mlx("load", [&] {
+    return std::unique_ptr<const Model>(std::make_unique<Decoder>(
+        config,
+        Weights{
+            std::move(embedding),
+            std::move(layers),
+            std::move(norm),
+            std::move(head)},
+        std::move(kernels)));
+  });
+}
+
+} // namespace ingle

@@ -1,0 +1,126 @@
+#include "model/families/families.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "weights/tensor.h"
+
+namespace ingle {
+namespace {
+
+// Some are another family under a name of their own.
+constexpr std::array<Family, 10> kFamilies = {{
+    {"gemma2", 1e4f, read_gemma2},
+    {"gemma3_text", 1e6f, read_gemma3},
+    {"granite", 1e4f, read_granite},
+    {"iquestcoder", 1e4f, read_llama},
+    {"llama", 1e4f, read_llama},
+    {"mistral", 1e4f, read_llama},
+    {"olmo2", 1e4f, read_olmo2},
+    {"qwen2", 1e6f, read_qwen2},
+    {"qwen3", 1e6f, read_qwen3},
+    {"smollm3", 1e4f, read_smollm3},
+}};
+
+// What the ecosystem calls an activation, where ingle has it.
+constexpr std::pair<std::string_view, Activation> kActivations[] = {
+    {"silu", Activation::kSilu},
+    {"gelu_pytorch_tanh", Activation::kGeluTanh},
+    {"gelu_new", Activation::kGeluTanh},
+};
+
+} // namespace
+
+Status read_activation(
+    FieldReader& fields,
+    const std::string& origin,
+    const char* key,
+    Activation usual,
+    ModelConfig& config) {
+  config.activation = usual;
+  const std::optional<std::string> name = fields.optional_string(key);
+  INGLE_RETURN_IF_ERROR(fields.status());
+  if (!name) {
+    return Status::ok();
+  }
+  std::string known;
+  for (const auto& [each, activation] : kActivations) {
+    if (each == *name) {
+      config.activation = activation;
+      return Status::ok();
+    }
+    known += known.empty() ? "" : ", ";
+    known += each;
+  }
+  return Status::unsupported(
+      origin + ": " + key + " " + quote_name(*name) +
+      " is not supported; these are: " + known);
+}
+
+Result<std::optional<std::vector<bool>>> read_windowed_layers(
+    FieldReader& fields,
+    const std::string& origin,
+    const ModelConfig& config) {
+  const nlohmann::json* types = fields.find("layer_types");
+  if (types == nullptr) {
+    return std::optional<std::vector<bool>>();
+  }
+  if (!types->is_array() || types->size() != config.layers.size()) {
+    return Status::corruption(
+        origin + ": layer_types has to be a list of " +
+        std::to_string(config.layers.size()) + " names, one for each layer");
+  }
+  std::vector<bool> windowed;
+  for (const nlohmann::json& type : *types) {
+    if (type != "full_attention" && type != "sliding_attention") {
+      return Status::unsupported(
+          origin + ": layer_types[" + std::to_string(windowed.size()) +
+          "] has to be full_attention or sliding_attention; other layers are "
+          "not supported");
+    }
+    windowed.push_back(type == "sliding_attention");
+  }
+  return std::optional(std::move(windowed));
+}
+
+Status refuse_windows(
+    FieldReader& fields,
+    const std::string& origin,
+    const ModelConfig& config) {
+  INGLE_ASSIGN_OR_RETURN(
+      const auto windowed, read_windowed_layers(fields, origin, config));
+  if (windowed && std::ranges::count(*windowed, true) != 0) {
+    return Status::unsupported(
+        origin + ": layer_types with sliding_attention is not supported for " +
+        config.model_type);
+  }
+  return Status::ok();
+}
+
+float gemma_embedding_scale(int hidden_size) {
+  const auto bits =
+      std::bit_cast<uint32_t>(std::sqrt(static_cast<float>(hidden_size)));
+  const uint32_t nearest_even = bits + 0x7fff + (bits >> 16 & 1);
+  return std::bit_cast<float>(nearest_even & 0xffff0000);
+}
+
+const Family* find_family(std::string_view model_type) {
+  const auto* found =
+      std::ranges::find(kFamilies, model_type, &Family::model_type);
+  return found == kFamilies.end() ? nullptr : found;
+}
+
+std::string supported_model_types() {
+  std::string types;
+  for (const Family& family : kFamilies) {
+    types += types.empty() ? "" : ", ";
+    types += family.model_type;
+  }
+  return types;
+}
+
+} // namespace ingle

@@ -1,0 +1,74 @@
+// The families of models: what each says of the dense decoder
+// (families/decoder.h), in its own fields of config.json.
+//
+// Source: the classes of the same names in Hugging Face transformers, and
+// mlx-lm, which the goldens are made with.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/config.h"
+#include "model/field_reader.h"
+
+namespace ingle {
+
+struct Family {
+  std::string_view model_type;
+  float rope_theta = 0; // where the file has none
+  // Sets what the family has beside the fields that all have, and what it
+  // has otherwise where they are absent. `config` has the common ones.
+  // Errors: kCorruption, naming file and field; or they are left in `fields`.
+  Status (*read)(
+      FieldReader& fields,
+      const std::string& origin,
+      ModelConfig& config);
+};
+
+// Null: there is none.
+const Family* find_family(std::string_view model_type);
+
+// "a, b, c": for messages.
+std::string supported_model_types();
+
+// The activation that `key` names, `usual` where it is absent. Errors:
+// kUnsupported.
+Status read_activation(
+    FieldReader&,
+    const std::string& origin,
+    const char* key,
+    Activation usual,
+    ModelConfig&);
+
+// What layer_types says, where it is there: for each layer whether it has a
+// window. Errors: kUnsupported (another type of layer), kCorruption.
+Result<std::optional<std::vector<bool>>> read_windowed_layers(
+    FieldReader&,
+    const std::string& origin,
+    const ModelConfig&);
+
+// Errors: kUnsupported where layer_types says that a layer has a window, and
+// those of read_windowed_layers().
+Status
+refuse_windows(FieldReader&, const std::string& origin, const ModelConfig&);
+
+// sqrt(hidden), rounded to bf16: the type that the models were trained in has
+// rounded it, and what runs them does.
+float gemma_embedding_scale(int hidden_size);
+
+// The biases of llama's linears, and silu.
+Status read_llama_layers(FieldReader&, const std::string& origin, ModelConfig&);
+
+// Each in a file of its name.
+Status read_gemma2(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_gemma3(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_granite(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_llama(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_olmo2(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_qwen2(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_qwen3(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_smollm3(FieldReader&, const std::string& origin, ModelConfig&);
+
+} // namespace ingle

@@ -1,0 +1,81 @@
+#include <cmath>
+
+#include "model/families/families.h"
+
+namespace ingle {
+namespace {
+
+// Newer files have an object for each kind of layer.
+Result<float> read_local_theta(FieldReader& fields, const std::string& origin) {
+  constexpr double kLow = 1e-6;
+  constexpr double kHigh = 1e12;
+  const float theta =
+      fields.optional_number("rope_local_base_freq", kLow, kHigh)
+          .value_or(1e4f);
+  const nlohmann::json* ropes = fields.find("rope_parameters");
+  if (ropes == nullptr || !ropes->is_object() ||
+      !ropes->contains("sliding_attention")) {
+    return theta;
+  }
+  const std::string where = origin + ": rope_parameters.sliding_attention";
+  const nlohmann::json& local = (*ropes)["sliding_attention"];
+  if (!local.is_object()) {
+    return Status::corruption(where + " has to be an object");
+  }
+  FieldReader reader(local, where);
+  const float own =
+      reader.optional_number("rope_theta", kLow, kHigh).value_or(theta);
+  INGLE_RETURN_IF_ERROR(reader.status());
+  return own;
+}
+
+Status read_layers(
+    FieldReader& fields,
+    const std::string& origin,
+    ModelConfig& config) {
+  RopeConfig local;
+  INGLE_ASSIGN_OR_RETURN(local.theta, read_local_theta(fields, origin));
+  config.ropes.push_back(local);
+  INGLE_ASSIGN_OR_RETURN(
+      const auto windowed, read_windowed_layers(fields, origin, config));
+  const int window = fields.optional_size("sliding_window").value_or(512);
+  const auto pattern = static_cast<size_t>(
+      fields.optional_size("sliding_window_pattern").value_or(6));
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    if (windowed ? (*windowed)[i] : (i + 1) % pattern != 0) {
+      config.layers[i] = {window, 1};
+    }
+  }
+  return fields.status();
+}
+
+} // namespace
+
+// Some layers, every `sliding_window_pattern`-th if the file names none, see
+// all positions, the others a window, with a rope of their own.
+Status read_gemma3(
+    FieldReader& fields,
+    const std::string& origin,
+    ModelConfig& config) {
+  constexpr double kLow = 1e-6;
+  constexpr double kHigh = 1e12;
+  config.head_dim = fields.size("head_dim");
+  config.norms = {
+      "input_layernorm",
+      "post_attention_layernorm",
+      "pre_feedforward_layernorm",
+      "post_feedforward_layernorm"};
+  config.norms_add_one = true;
+  config.qk_norm = QkNorm::kHead;
+  config.embedding_scale = gemma_embedding_scale(config.hidden_size);
+  config.tie_word_embeddings = std::nullopt; // as the weights have it
+  const float scalar =
+      fields.optional_number("query_pre_attn_scalar", kLow, kHigh)
+          .value_or(256);
+  config.attention_scale = 1 / std::sqrt(scalar);
+  INGLE_RETURN_IF_ERROR(read_layers(fields, origin, config));
+  return read_activation(
+      fields, origin, "hidden_activation", Activation::kGeluTanh, config);
+}
+
+} // namespace ingle
