@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
-#include <cstdint>
 #include <utility>
 
 #include "weights/tensor.h"
@@ -99,13 +96,6 @@ Status refuse_windows(
         config.model_type);
   }
   return Status::ok();
-}
-
-float gemma_embedding_scale(int hidden_size) {
-  const auto bits =
-      std::bit_cast<uint32_t>(std::sqrt(static_cast<float>(hidden_size)));
-  const uint32_t nearest_even = bits + 0x7fff + (bits >> 16 & 1);
-  return std::bit_cast<float>(nearest_even & 0xffff0000);
 }
 
 const Family* find_family(std::string_view model_type) {

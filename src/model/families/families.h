@@ -54,9 +54,9 @@ Result<std::optional<std::vector<bool>>> read_windowed_layers(
 Status
 refuse_windows(FieldReader&, const std::string& origin, const ModelConfig&);
 
-// sqrt(hidden), rounded to bf16: the type that the models were trained in has
-// rounded it, and what runs them does.
-float gemma_embedding_scale(int hidden_size);
+// What layers of all gemmas from the second on have in common, and the scale of
+// embeddings.
+Status read_gemma_layers(FieldReader&, const std::string& origin, ModelConfig&);
 
 // The biases of llama's linears, and silu.
 Status read_llama_layers(FieldReader&, const std::string& origin, ModelConfig&);

@@ -14,15 +14,8 @@ Status read_gemma2(
   const auto number = [&](const char* key, float usual) {
     return fields.optional_number(key, kLow, kHigh).value_or(usual);
   };
-  config.head_dim = fields.size("head_dim");
+  INGLE_RETURN_IF_ERROR(read_gemma_layers(fields, origin, config));
   config.tie_word_embeddings = true; // whatever the file says
-  config.norms = {
-      "input_layernorm",
-      "post_attention_layernorm",
-      "pre_feedforward_layernorm",
-      "post_feedforward_layernorm"};
-  config.norms_add_one = true;
-  config.embedding_scale = gemma_embedding_scale(config.hidden_size);
   config.attention_scale = 1 / std::sqrt(number("query_pre_attn_scalar", 144));
   // null: none.
   const auto cap = [&](const char* key, float usual) {
@@ -30,8 +23,7 @@ Status read_gemma2(
   };
   config.attention_soft_cap = cap("attn_logit_softcapping", 50);
   config.logits_soft_cap = cap("final_logit_softcapping", 30);
-  return read_activation(
-      fields, origin, "hidden_activation", Activation::kGeluTanh, config);
+  return Status::ok();
 }
 
 } // namespace ingle

@@ -59,23 +59,14 @@ Status read_gemma3(
     ModelConfig& config) {
   constexpr double kLow = 1e-6;
   constexpr double kHigh = 1e12;
-  config.head_dim = fields.size("head_dim");
-  config.norms = {
-      "input_layernorm",
-      "post_attention_layernorm",
-      "pre_feedforward_layernorm",
-      "post_feedforward_layernorm"};
-  config.norms_add_one = true;
+  INGLE_RETURN_IF_ERROR(read_gemma_layers(fields, origin, config));
   config.qk_norm = QkNorm::kHead;
-  config.embedding_scale = gemma_embedding_scale(config.hidden_size);
   config.tie_word_embeddings = std::nullopt; // as the weights have it
   const float scalar =
       fields.optional_number("query_pre_attn_scalar", kLow, kHigh)
           .value_or(256);
   config.attention_scale = 1 / std::sqrt(scalar);
-  INGLE_RETURN_IF_ERROR(read_layers(fields, origin, config));
-  return read_activation(
-      fields, origin, "hidden_activation", Activation::kGeluTanh, config);
+  return read_layers(fields, origin, config);
 }
 
 } // namespace ingle

@@ -1,0 +1,37 @@
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "model/families/families.h"
+
+namespace ingle {
+namespace {
+
+// sqrt(hidden), rounded to bf16: the type that the models were trained in has
+// rounded it, and what runs them does.
+float embedding_scale(int hidden_size) {
+  const auto bits =
+      std::bit_cast<uint32_t>(std::sqrt(static_cast<float>(hidden_size)));
+  const uint32_t nearest_even = bits + 0x7fff + (bits >> 16 & 1);
+  return std::bit_cast<float>(nearest_even & 0xffff0000);
+}
+
+} // namespace
+
+Status read_gemma_layers(
+    FieldReader& fields,
+    const std::string& origin,
+    ModelConfig& config) {
+  config.head_dim = fields.size("head_dim");
+  config.norms = {
+      "input_layernorm",
+      "post_attention_layernorm",
+      "pre_feedforward_layernorm",
+      "post_feedforward_layernorm"};
+  config.norms_add_one = true;
+  config.embedding_scale = embedding_scale(config.hidden_size);
+  return read_activation(
+      fields, origin, "hidden_activation", Activation::kGeluTanh, config);
+}
+
+} // namespace ingle
