@@ -129,7 +129,8 @@ void mlp_and_add(
     const float* x,
     float* out);
 
-// Both, one after the other. Their views and rows see the same tokens.
+// Both, one after the other. Their views and rows see the same tokens. `out`
+// may be x.
 void decoder_layer(
     KernelContext& context,
     const AttentionView& attention,

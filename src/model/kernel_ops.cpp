@@ -53,8 +53,23 @@ bool is_plain(const mx::array& x) {
   return x.dtype() == mx::float32 && x.flags().row_contiguous;
 }
 
-// The same from x: at once where x is there as the kernels read it, else when
-// it is evaluated.
+bool is_ready(const mx::array& x) {
+  return x.is_available() && is_plain(x);
+}
+
+// The same from x, when it is evaluated.
+template <class Compute>
+mx::array
+computed_later(const mx::array& x, int rows, int columns, Compute compute) {
+  return mx::array(
+      {rows, columns},
+      mx::float32,
+      std::make_shared<KernelPrimitive<Compute>>(
+          mx::default_stream(mx::Device::cpu), std::move(compute)),
+      {mx::contiguous(mx::astype(x, mx::float32))});
+}
+
+// At once where x is there as the kernels read it.
 template <class Compute>
 mx::array computed_from(
     const mx::array& x,
@@ -62,17 +77,12 @@ mx::array computed_from(
     int rows,
     int columns,
     Compute compute) {
-  if (x.is_available() && is_plain(x)) {
-    return computed(kernels, rows, columns, [&](float* out) {
-      compute(x.data<float>(), out);
-    });
-  }
-  return mx::array(
-      {rows, columns},
-      mx::float32,
-      std::make_shared<KernelPrimitive<Compute>>(
-          mx::default_stream(mx::Device::cpu), std::move(compute)),
-      {mx::contiguous(mx::astype(x, mx::float32))});
+  return is_ready(x) ? computed(
+                           kernels,
+                           rows,
+                           columns,
+                           [&](float* out) { compute(x.data<float>(), out); })
+                     : computed_later(x, rows, columns, std::move(compute));
 }
 
 LinearView view_of(const Linear& linear) {
@@ -141,59 +151,65 @@ BlockKvCache& cache_of(const Row& row, size_t layer) {
   return static_cast<BlockKvCache&>(row.kv->layer(layer));
 }
 
-// Room for the step's tokens in each row's cache, and who owns it.
-struct CacheRows {
-  std::vector<AttentionRow> rows;
-  std::vector<std::shared_ptr<const void>> buffers;
-};
+// All rows'.
+KvBlockShape kv_shape_of(const Step& step, size_t layer) {
+  return cache_of(step.rows().front(), layer).shape();
+}
 
-CacheRows extend(const Step& step, size_t layer) {
-  CacheRows extended;
-  for (const Row& row : step.rows()) {
-    BlockKvCache& cache = cache_of(row, layer);
-    const int64_t position = cache.offset() + cache.pending();
-    const auto tokens = static_cast<int>(row.tokens.size());
-    extended.rows.push_back({tokens, position, cache.extend(tokens)});
-    extended.buffers.push_back(cache.buffer());
+// Where each of `count` layers from `first` on keeps its rows' tokens, for
+// which there is room then: layer by layer, [count, rows].
+std::vector<AttentionRow> extend(const Step& step, size_t first, size_t count) {
+  std::vector<AttentionRow> extended;
+  extended.reserve(count * step.rows().size());
+  for (size_t layer = first; layer < first + count; ++layer) {
+    for (const Row& row : step.rows()) {
+      BlockKvCache& cache = cache_of(row, layer);
+      const int64_t position = cache.offset() + cache.pending();
+      const auto tokens = static_cast<int>(row.tokens.size());
+      extended.push_back({tokens, position, cache.extend(tokens)});
+    }
   }
   return extended;
 }
 
-// What starts with attention: compute(view, rows, x, out) over the step's rows,
-// whose caches get room for its tokens.
+// Who owns that.
+std::vector<std::shared_ptr<const void>>
+buffers_of(const Step& step, size_t first, size_t count) {
+  std::vector<std::shared_ptr<const void>> buffers;
+  for (size_t layer = first; layer < first + count; ++layer) {
+    for (const Row& row : step.rows()) {
+      buffers.push_back(cache_of(row, layer).buffer());
+    }
+  }
+  return buffers;
+}
+
+// What starts with attention, of `count` layers whose caches get room for the
+// step's tokens: compute(extended, x, out).
 template <class Compute>
 mx::array computed_with_caches(
-    Step& step,
+    const Step& step,
     const mx::array& x,
-    const AttentionWeights& weights,
-    const AttentionShape& shape,
-    const Rope* rope,
-    float eps,
-    size_t layer,
+    size_t first,
+    size_t count,
     Compute compute) {
-  mx::array out = computed_from(
+  auto extended = extend(step, first, count);
+  if (is_ready(x)) {
+    return computed(*step.kernels(), x.shape(0), x.shape(1), [&](float* out) {
+      compute(extended, x.data<float>(), out);
+    });
+  }
+  mx::array out = computed_later(
       x,
-      *step.kernels(),
       x.shape(0),
       x.shape(1),
-      [&weights,
-       &shape,
-       rope,
-       eps,
-       compute = std::move(compute),
-       kv = cache_of(step.rows().front(), layer).shape(), // all rows'
-       angles = step.angles(rope),
-       cache = extend(step, layer)](const float* in, float* result) {
-        compute(
-            view_of(weights, shape, kv, rope, angles.get(), eps),
-            cache.rows,
-            in,
-            result);
+      [extended = std::move(extended),
+       buffers = buffers_of(step, first, count),
+       compute = std::move(compute)](const float* in, float* result) {
+        compute(extended, in, result);
       });
-  if (!out.is_available()) {
-    for (const Row& row : step.rows()) {
-      row.kv->set_writer(out);
-    }
+  for (const Row& row : step.rows()) {
+    row.kv->set_writer(out);
   }
   return out;
 }
@@ -225,17 +241,21 @@ mx::array kernel_attend_and_add(
   return computed_with_caches(
       step,
       x,
-      weights,
-      shape,
-      rope,
-      eps,
       layer,
-      [&kernels = *step.kernels()](
-          const AttentionView& view,
-          std::span<const AttentionRow> rows,
-          const float* in,
-          float* out) {
-        attend_and_add(kernels.context(), view, rows, in, out);
+      1,
+      [&kernels = *step.kernels(),
+       &weights,
+       &shape,
+       kv = kv_shape_of(step, layer),
+       rope,
+       angles = step.angles(rope),
+       eps](std::span<const AttentionRow> rows, const float* in, float* out) {
+        attend_and_add(
+            kernels.context(),
+            view_of(weights, shape, kv, rope, angles.get(), eps),
+            rows,
+            in,
+            out);
       });
 }
 
@@ -255,29 +275,45 @@ mx::array kernel_mlp_and_add(
       });
 }
 
-mx::array kernel_decoder_layer(
+mx::array kernel_decoder_layers(
     Step& step,
     const mx::array& x,
-    const LayerWeights& weights,
-    const AttentionShape& shape,
-    const Rope* rope,
+    std::span<const DecoderLayer> layers,
     float eps,
-    size_t layer) {
+    size_t first) {
+  std::vector<std::shared_ptr<const RopeAngles>> angles;
+  angles.reserve(layers.size());
+  for (const DecoderLayer& layer : layers) {
+    angles.push_back(step.angles(layer.rope));
+  }
   return computed_with_caches(
       step,
       x,
-      weights.attention,
-      shape,
-      rope,
-      eps,
-      layer,
-      [&kernels = *step.kernels(), &mlp = weights.mlp, eps](
-          const AttentionView& view,
-          std::span<const AttentionRow> rows,
-          const float* in,
-          float* out) {
-        decoder_layer(
-            kernels.context(), view, view_of(mlp, eps), rows, in, out);
+      first,
+      layers.size(),
+      [&kernels = *step.kernels(),
+       layers,
+       kv = kv_shape_of(step, first), // all layers'
+       angles = std::move(angles),
+       eps](
+          std::span<const AttentionRow> extended, const float* in, float* out) {
+        const size_t rows = extended.size() / layers.size();
+        for (size_t i = 0; i < layers.size(); ++i) {
+          const DecoderLayer& layer = layers[i];
+          decoder_layer(
+              kernels.context(),
+              view_of(
+                  layer.attention,
+                  layer.shape,
+                  kv,
+                  layer.rope,
+                  angles[i].get(),
+                  eps),
+              view_of(layer.mlp, eps),
+              extended.subspan(i * rows, rows),
+              i == 0 ? in : out,
+              out);
+        }
       });
 }
 

@@ -30,14 +30,13 @@ mx::array kernel_mlp_and_add(
     const MlpWeights& weights,
     float eps);
 
-mx::array kernel_decoder_layer(
+// layers: at least one.
+mx::array kernel_decoder_layers(
     Step& step,
     const mx::array& x,
-    const LayerWeights& weights,
-    const AttentionShape& shape,
-    const Rope* rope,
+    std::span<const DecoderLayer> layers,
     float eps,
-    size_t layer);
+    size_t first);
 
 mx::array kernel_take_rows(
     CpuKernels& kernels,

@@ -30,13 +30,14 @@ const std::byte* bytes_of(const mx::array& array) {
 // Quantised weights, in MLX's arrays and packed from them.
 class Weights {
  public:
-  Weights() : layer{attention(), mlp()}, head(matrix(kVocab, kHidden, 8)) {}
+  explicit Weights(const Rope& rope)
+      : layers{layer(rope), layer(rope)}, head(matrix(kVocab, kHidden, 8)) {}
 
  private:
   Arena arena_; // before what is packed in it
 
  public:
-  LayerWeights layer;
+  std::vector<DecoderLayer> layers;
   Matrix head;
 
  private:
@@ -68,6 +69,9 @@ class Weights {
     mx::array weight = mx::random::uniform(0.5f, 1.5f, {kHidden});
     mx::eval(weight);
     return weight;
+  }
+  DecoderLayer layer(const Rope& rope) {
+    return {attention(), kShape, &rope, mlp()};
   }
   AttentionWeights attention() {
     const int q = kShape.heads * kShape.head_dim;
@@ -105,16 +109,18 @@ double relative_error(const mx::array& a, const mx::array& b) {
 
 class KernelOpsTest : public testing::TestWithParam<Isa> {
  protected:
-  // A step of the tokens `x`, of which only the number counts.
-  mx::array layer(KvState& kv, CpuKernels* with, const mx::array& x) {
+  // A step of the tokens `x`, of which only the number counts, in one layer.
+  mx::array run(KvState& kv, CpuKernels* with, const mx::array& x) {
     const std::vector<TokenId> ids(static_cast<size_t>(x.shape(0)));
     const Row row{ids, &kv, Logits::kAll};
     Step step({&row, 1}, with);
-    return decoder_layer(step, x, weights.layer, kShape, &rope, kEps, 0);
+    return decoder_layers(step, x, std::span(weights.layers).first(1), kEps, 0);
   }
-  KvState make_kv(const CpuKernels* with) const {
+  KvState make_kv(const CpuKernels* with, size_t layers = 1) const {
     std::vector<std::unique_ptr<KvCache>> caches;
-    caches.push_back(make_kv_cache(kShape, mx::float32, with));
+    for (size_t i = 0; i < layers; ++i) {
+      caches.push_back(make_kv_cache(kShape, mx::float32, with));
+    }
     return KvState(std::move(caches));
   }
   static void finish(KvState& kv, const mx::array& out) {
@@ -125,8 +131,8 @@ class KernelOpsTest : public testing::TestWithParam<Isa> {
   }
 
   CpuKernels kernels{GetParam(), 2, Numerics::kNear};
-  const Weights weights;
   const Rope rope{{}, kShape.head_dim};
+  const Weights weights{rope};
 };
 
 TEST_P(KernelOpsTest, LayerIsNearThatOfMlxsOps) {
@@ -134,9 +140,9 @@ TEST_P(KernelOpsTest, LayerIsNearThatOfMlxsOps) {
   KvState theirs = make_kv(nullptr);
   for (const int tokens : {40, 1, 3}) {
     const mx::array x = some_tokens(tokens);
-    const mx::array out = layer(ours, &kernels, x);
+    const mx::array out = run(ours, &kernels, x);
     finish(ours, out);
-    const mx::array expected = layer(theirs, nullptr, x);
+    const mx::array expected = run(theirs, nullptr, x);
     finish(theirs, expected);
     EXPECT_LT(relative_error(out, expected), attention_layer_bound(16));
   }
@@ -147,7 +153,7 @@ TEST_P(KernelOpsTest, MlpAndHeadAreNearThoseOfMlxsOps) {
   const Step without({}, nullptr);
   for (const int tokens : {1, 23}) {
     const mx::array x = some_tokens(tokens);
-    const auto& mlp = weights.layer.mlp;
+    const auto& mlp = weights.layers[0].mlp;
     EXPECT_LT(
         relative_error(
             mlp_and_add(with, x, mlp, kEps),
@@ -170,6 +176,26 @@ TEST_P(KernelOpsTest, EmbeddingIsThatOfMlxsOps) {
   EXPECT_LT(relative_error(out, expected), 1e-6);
 }
 
+TEST_P(KernelOpsTest, LayersTogetherGiveTheBitsOfOneAfterTheOther) {
+  KvState together = make_kv(&kernels, 2);
+  KvState apart = make_kv(&kernels, 2);
+  const std::span layers(weights.layers);
+  for (const int tokens : {40, 1, 3}) {
+    const mx::array x = some_tokens(tokens);
+    const std::vector<TokenId> ids(static_cast<size_t>(tokens));
+    const Row rows[] = {{ids, &together}, {ids, &apart}};
+    Step all({&rows[0], 1}, &kernels);
+    const mx::array out = decoder_layers(all, x, layers, kEps, 0);
+    finish(together, out);
+    Step each({&rows[1], 1}, &kernels);
+    const mx::array middle = decoder_layers(each, x, layers.first(1), kEps, 0);
+    const mx::array expected =
+        decoder_layers(each, middle, layers.last(1), kEps, 1);
+    finish(apart, expected);
+    EXPECT_TRUE(mx::array_equal(out, expected).item<bool>());
+  }
+}
+
 // An op of a family that has no kernel runs on MLX; what follows it is then
 // evaluated with it. Its result may have any layout.
 TEST_P(KernelOpsTest, LayersAfterAnOpOfMlxsGiveTheSameBits) {
@@ -177,14 +203,14 @@ TEST_P(KernelOpsTest, LayersAfterAnOpOfMlxsGiveTheSameBits) {
   KvState later = make_kv(&kernels);
   for (const int tokens : {40, 1, 3}) {
     const mx::array x = some_tokens(tokens);
-    const mx::array expected = layer(at_once, &kernels, x);
+    const mx::array expected = run(at_once, &kernels, x);
     EXPECT_TRUE(expected.is_available());
     EXPECT_TRUE(at_once.pending_arrays().empty());
     finish(at_once, expected);
 
     mx::array turned = mx::contiguous(mx::transpose(x));
     mx::eval(turned);
-    const mx::array out = layer(later, &kernels, mx::transpose(turned));
+    const mx::array out = run(later, &kernels, mx::transpose(turned));
     EXPECT_FALSE(out.is_available());
     EXPECT_EQ(later.pending_arrays().size(), 1u);
     finish(later, out);

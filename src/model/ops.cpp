@@ -270,20 +270,22 @@ mx::array mlp_and_add(
       eps);
 }
 
-mx::array decoder_layer(
+mx::array decoder_layers(
     Step& step,
     const mx::array& x,
-    const LayerWeights& weights,
-    const AttentionShape& shape,
-    const Rope* rope,
+    std::span<const DecoderLayer> layers,
     float eps,
-    size_t layer) {
-  if (step.kernels() != nullptr) {
-    return kernel_decoder_layer(step, x, weights, shape, rope, eps, layer);
+    size_t first) {
+  if (step.kernels() != nullptr && !layers.empty()) {
+    return kernel_decoder_layers(step, x, layers, eps, first);
   }
-  const mx::array attended =
-      attend_and_add(step, x, weights.attention, shape, rope, eps, layer);
-  return mlp_and_add(step, attended, weights.mlp, eps);
+  mx::array out = x;
+  for (const DecoderLayer& layer : layers) {
+    out = attend_and_add(
+        step, out, layer.attention, layer.shape, layer.rope, eps, first++);
+    out = mlp_and_add(step, out, layer.mlp, eps);
+  }
+  return out;
 }
 
 std::optional<mx::array> take_wanted(const Step& step, const mx::array& x) {

@@ -114,20 +114,22 @@ mx::array mlp_and_add(
     const MlpWeights& weights,
     float eps);
 
-struct LayerWeights {
+struct DecoderLayer {
   AttentionWeights attention;
+  AttentionShape shape;
+  const Rope* rope = nullptr; // null: no positions
   MlpWeights mlp;
 };
 
-// mlp_and_add(attend_and_add(x)).
-mx::array decoder_layer(
+// mlp_and_add(attend_and_add(x)) of one layer after the other: [T, D]. The
+// first one's cache is layer `first`. On the kernels they are one evaluation:
+// what is prepared for each by itself takes a percent of a step of one token.
+mx::array decoder_layers(
     Step& step,
     const mx::array& x,
-    const LayerWeights& weights,
-    const AttentionShape& shape,
-    const Rope* rope,
+    std::span<const DecoderLayer> layers,
     float eps,
-    size_t layer);
+    size_t first);
 
 // The tokens of x whose logits the rows want: all that the last layer's MLP and
 // the head need. Nothing where there are none.

@@ -11,7 +11,7 @@ namespace {
 
 struct Weights {
   Matrix embedding; // [V, D]
-  std::vector<LayerWeights> layers;
+  std::vector<DecoderLayer> layers;
   mx::array norm; // [D]
   std::optional<Matrix> head; // [V, D]; none: tied to the embedding
 };
@@ -28,14 +28,9 @@ class Decoder final : public Model {
     for (const RopeConfig& rope : config_.ropes) {
       ropes_.emplace_back(rope, config_.head_dim);
     }
-    for (const LayerConfig& layer : config_.layers) {
-      attention_.push_back(
-          {config_.num_attention_heads,
-           config_.num_key_value_heads,
-           config_.head_dim,
-           config_.attention_scale,
-           config_.attention_soft_cap,
-           layer.window});
+    for (size_t i = 0; i < config_.layers.size(); ++i) {
+      const std::optional<size_t> rope = config_.layers[i].rope;
+      weights_.layers[i].rope = rope ? &ropes_[*rope] : nullptr;
     }
   }
 
@@ -45,9 +40,9 @@ class Decoder final : public Model {
 
   KvState make_kv() const override {
     std::vector<std::unique_ptr<KvCache>> caches;
-    for (const AttentionShape& shape : attention_) {
+    for (const DecoderLayer& layer : weights_.layers) {
       caches.push_back(
-          make_kv_cache(shape, weights_.norm.dtype(), kernels_.get()));
+          make_kv_cache(layer.shape, weights_.norm.dtype(), kernels_.get()));
     }
     return KvState(std::move(caches));
   }
@@ -56,14 +51,12 @@ class Decoder final : public Model {
     Step step(rows, kernels_.get());
     const float eps = config_.rms_norm_eps;
     mx::array x = embed(step, weights_.embedding, config_.embedding_scale);
-    const size_t last = weights_.layers.size() - 1;
-    for (size_t i = 0; i < last; ++i) {
-      const LayerWeights& layer = weights_.layers[i];
-      x = decoder_layer(step, x, layer, attention_[i], rope_of(i), eps, i);
-    }
-    const LayerWeights& layer = weights_.layers[last];
+    const std::span layers(weights_.layers);
+    const size_t last = layers.size() - 1;
+    x = decoder_layers(step, x, layers.first(last), eps, 0);
+    const DecoderLayer& layer = layers[last];
     x = attend_and_add(
-        step, x, layer.attention, attention_[last], rope_of(last), eps, last);
+        step, x, layer.attention, layer.shape, layer.rope, eps, last);
     const std::optional<mx::array> wanted = take_wanted(step, x);
     if (!wanted) {
       return std::nullopt;
@@ -79,18 +72,21 @@ class Decoder final : public Model {
   }
 
  private:
-  // Null: the layer has no positions.
-  const Rope* rope_of(size_t layer) const {
-    const std::optional<size_t> which = config_.layers[layer].rope;
-    return which ? &ropes_[*which] : nullptr;
-  }
-
   ModelConfig config_;
   Weights weights_;
   std::unique_ptr<CpuKernels> kernels_;
   std::vector<Rope> ropes_;
-  std::vector<AttentionShape> attention_; // by layer
 };
+
+AttentionShape shape_of(const ModelConfig& config, const LayerConfig& layer) {
+  return {
+      config.num_attention_heads,
+      config.num_key_value_heads,
+      config.head_dim,
+      config.attention_scale,
+      config.attention_soft_cap,
+      layer.window};
+}
 
 // As it multiplies, times `scale`.
 Result<mx::array> take_norm(
@@ -241,13 +237,17 @@ Result<std::unique_ptr<const Model>> load_decoder(
       auto embedding,
       weights.take_matrix(
           "model.embed_tokens", config.vocab_size, config.hidden_size));
-  std::vector<LayerWeights> layers;
-  for (int i = 0; i < config.num_hidden_layers; ++i) {
-    const std::string path = "model.layers." + std::to_string(i);
+  std::vector<DecoderLayer> layers;
+  for (const LayerConfig& layer : config.layers) {
+    const std::string path = "model.layers." + std::to_string(layers.size());
     INGLE_ASSIGN_OR_RETURN(
         auto attention, take_attention(config, weights, path));
     INGLE_ASSIGN_OR_RETURN(auto mlp, take_mlp(config, weights, path));
-    layers.push_back({std::move(attention), std::move(mlp)});
+    layers.push_back(
+        {std::move(attention),
+         shape_of(config, layer),
+         nullptr,
+         std::move(mlp)});
   }
   INGLE_ASSIGN_OR_RETURN(
       auto norm,
