@@ -15,66 +15,69 @@ int64_t blocks_for(int64_t positions) {
 
 class BlockKvCache::Snapshot final : public KvLayerSnapshot {
  public:
-  Snapshot(
-      int kv_heads,
-      KvBlockShape shape,
-      std::shared_ptr<Buffer> buffer,
-      int64_t length)
-      : kv_heads_(kv_heads),
-        shape_(shape),
-        buffer_(std::move(buffer)),
-        length_(length) {}
+  explicit Snapshot(BlockKvCache cache) : cache_(std::move(cache)) {}
   int64_t length() const override {
-    return length_;
+    return cache_.offset();
   }
   std::unique_ptr<KvCache> restore() const override {
-    return std::unique_ptr<KvCache>(
-        new BlockKvCache(kv_heads_, shape_, buffer_, length_));
+    return std::unique_ptr<KvCache>(new BlockKvCache(cache_, length()));
   }
 
  private:
-  int kv_heads_;
-  KvBlockShape shape_;
-  std::shared_ptr<Buffer> buffer_;
-  int64_t length_;
+  BlockKvCache cache_;
 };
 
 int64_t BlockKvCache::capacity() const {
-  return static_cast<int64_t>(bytes() / block_bytes()) * kBlockPositions;
+  return begin() +
+      static_cast<int64_t>(bytes() / block_bytes()) * kBlockPositions;
 }
 
 size_t BlockKvCache::bytes() const {
   return buffer_ == nullptr ? 0 : buffer_->pages.bytes();
 }
 
+size_t BlockKvCache::bytes_for(int64_t positions) const {
+  return static_cast<size_t>(blocks_for(window_.most_held(positions))) *
+      block_bytes();
+}
+
 void BlockKvCache::reserve(int64_t positions) {
-  if (positions > capacity()) {
-    move_to_buffer_of(positions);
+  const int64_t end = window_.reserved_end(begin(), positions);
+  if (end > capacity()) {
+    move_to_buffer_up_to(end);
   }
 }
 
-// Takes the rows along.
-void BlockKvCache::move_to_buffer_of(int64_t positions) {
-  auto grown = std::make_shared<Buffer>();
-  grown->pages =
-      PageBuffer(static_cast<size_t>(blocks_for(positions)) * block_bytes());
-  grown->written = offset_ + pending_;
-  if (grown->written > 0) {
+// Takes the rows along that are still needed.
+void BlockKvCache::move_to_buffer_up_to(int64_t end) {
+  auto moved = std::make_shared<Buffer>();
+  moved->first_block = first_block_needed();
+  const auto size = [&](int64_t positions) {
+    return static_cast<size_t>(blocks_for(positions) - moved->first_block) *
+        block_bytes();
+  };
+  moved->pages = PageBuffer(size(end));
+  moved->written = offset_ + pending_;
+  if (moved->written > 0) {
+    const auto dropped =
+        static_cast<size_t>(moved->first_block - buffer_->first_block) *
+        block_bytes();
     std::memcpy(
-        grown->pages.data(),
-        buffer_->pages.data(),
-        static_cast<size_t>(blocks_for(grown->written)) * block_bytes());
+        moved->pages.data(),
+        buffer_->pages.data() + dropped,
+        size(moved->written));
   }
-  buffer_ = std::move(grown);
+  buffer_ = std::move(moved);
 }
 
 std::byte* BlockKvCache::extend(int64_t positions) {
-  const int64_t begin = offset_ + pending_;
-  const int64_t end = begin + positions;
+  const int64_t first = offset_ + pending_;
+  const int64_t end = first + positions;
   if (end > capacity()) {
-    move_to_buffer_of(std::max(end, capacity() + capacity() / 2));
-  } else if (buffer_.use_count() > 1 && buffer_->written != begin) {
-    move_to_buffer_of(capacity());
+    const int64_t begin = first_block_needed() * kBlockPositions;
+    move_to_buffer_up_to(window_.grown_end(begin, end));
+  } else if (buffer_.use_count() > 1 && buffer_->written != first) {
+    move_to_buffer_up_to(capacity());
   }
   buffer_->written = end;
   pending_ = end - offset_;
@@ -95,7 +98,8 @@ bool BlockKvCache::roll_back() {
 }
 
 bool BlockKvCache::can_trim_to(int64_t position) const {
-  return position >= 0 && position <= offset_ && pending_ == 0;
+  return position >= 0 && position <= offset_ && pending_ == 0 &&
+      window_.can_continue(begin(), position);
 }
 
 void BlockKvCache::trim(int64_t position) {
@@ -105,8 +109,8 @@ void BlockKvCache::trim(int64_t position) {
 
 std::shared_ptr<const KvLayerSnapshot> BlockKvCache::snapshot(
     int64_t length) const {
-  assert(length <= offset_ && pending_ == 0);
-  return std::make_shared<Snapshot>(kv_heads_, shape_, buffer_, length);
+  assert(can_trim_to(length));
+  return std::make_shared<Snapshot>(BlockKvCache(*this, length));
 }
 
 } // namespace ingle

@@ -1,5 +1,6 @@
-// The cache of a full-attention layer in a buffer of our own, in the blocks
-// that the CPU kernels write and read (kernels/kv_layout.h).
+// Keys and values in a buffer of our own, in the blocks that the CPU kernels
+// write and read (kernels/kv_layout.h). Blocks stand at absolute positions: a
+// window's cache forgets whole ones.
 //
 // Snapshots and restored caches share the buffer. Of those who share it, the
 // one whose rows end where the buffer's do appends in place; another copies
@@ -7,6 +8,7 @@
 #pragma once
 
 #include "cache/kv_cache.h"
+#include "cache/kv_window.h"
 #include "kernels/arena.h"
 #include "kernels/kv_layout.h"
 
@@ -15,14 +17,18 @@ namespace ingle {
 class BlockKvCache final : public KvCache {
  public:
   // Requires: head_dim <= kMaxQuantizedDim where it has 8 or 4 bits.
-  BlockKvCache(int kv_heads, KvBlockShape shape)
-      : kv_heads_(kv_heads), shape_(shape) {}
+  BlockKvCache(int kv_heads, KvBlockShape shape, int window = 0)
+      : kv_heads_(kv_heads), shape_(shape), window_(window) {}
 
   int64_t offset() const override {
     return offset_;
   }
+  int64_t begin() const override {
+    return first_block() * kBlockPositions;
+  }
   int64_t capacity() const override;
   size_t bytes() const override;
+  size_t bytes_for(int64_t positions) const override;
   // Throws std::bad_alloc, as does extend(). The pages are the system's promise
   // until they are written.
   void reserve(int64_t positions) override;
@@ -48,34 +54,42 @@ class BlockKvCache final : public KvCache {
   }
 
   // Adds `positions` rows to the pending step, for the kernels to write.
-  // Gives the blocks [position / 256][kv_heads]; they stay where they are until
-  // the next extend() or reserve(). What writes them is told to the KvState.
+  // Gives the blocks [position / 256 - first_block()][kv_heads]; they stay
+  // where they are until the next extend() or reserve(). What writes them is
+  // told to the KvState.
   std::byte* extend(int64_t positions);
+  // The number of the buffer's first block.
+  int64_t first_block() const {
+    return buffer_ == nullptr ? 0 : buffer_->first_block;
+  }
 
  private:
   struct Buffer {
     PageBuffer pages;
-    int64_t written = 0; // rows; whose end is here may append in place
+    int64_t first_block = 0;
+    int64_t written = 0; // the last row's end; whose rows end here may append
   };
   class Snapshot;
 
-  BlockKvCache(
-      int kv_heads,
-      KvBlockShape shape,
-      std::shared_ptr<Buffer> buffer,
-      int64_t offset)
-      : kv_heads_(kv_heads),
-        shape_(shape),
-        buffer_(std::move(buffer)),
+  // One that goes on at `offset` in another's buffer.
+  BlockKvCache(const BlockKvCache& other, int64_t offset)
+      : kv_heads_(other.kv_heads_),
+        shape_(other.shape_),
+        window_(other.window_),
+        buffer_(other.buffer_),
         offset_(offset) {}
 
   size_t block_bytes() const {
     return static_cast<size_t>(kv_heads_) * shape_.bytes();
   }
-  void move_to_buffer_of(int64_t positions);
+  int64_t first_block_needed() const {
+    return window_.first_needed(offset_) / kBlockPositions;
+  }
+  void move_to_buffer_up_to(int64_t end);
 
   int kv_heads_;
   KvBlockShape shape_;
+  KvWindow window_;
   std::shared_ptr<Buffer> buffer_; // null: capacity 0
   int64_t offset_ = 0;
   int64_t pending_ = 0;

@@ -9,8 +9,11 @@
 // A buffer has one writer: a cache appends in place only where no snapshot
 // can see the rows it writes; else it copies first.
 //
+// A sliding-window layer's cache forgets what no later position sees; it keeps
+// the rows [begin(), offset()).
+//
 // ArrayKvCache (array_kv_cache.h) is what MLX's own ops append to, BlockKvCache
-// (block_kv_cache.h) what the CPU kernels do.
+// (block_kv_cache.h) what the CPU kernels do; each in full or quantised.
 //
 // Threads: the engine thread alone; these may hold mx::arrays.
 #pragma once
@@ -28,7 +31,18 @@ namespace mx = mlx::core;
 
 class KvCache;
 
-// An immutable reference to the rows [0, length) of one layer.
+// How keys and values are held in fewer bits: each group of `group_size`
+// elements of a head is affine in integers of `bits`. It is done when a row is
+// written, and the row is attended to as it is held, by the tokens of its own
+// step too: no result depends on how a prompt was cut into steps.
+struct KvQuantization {
+  int bits = 8; // 8 or 4
+  int group_size = 64; // 32, 64 or 128
+
+  bool operator==(const KvQuantization&) const = default;
+};
+
+// An immutable reference to the first rows of one layer, up to length().
 class KvLayerSnapshot {
  public:
   virtual ~KvLayerSnapshot() = default;
@@ -43,15 +57,21 @@ class KvCache {
 
   // Committed positions.
   virtual int64_t offset() const = 0;
-  // Positions that fit without growing.
+  // The first position whose rows are held.
+  virtual int64_t begin() const = 0;
+  // The position up to which rows fit without growing.
   virtual int64_t capacity() const = 0;
   // Allocated bytes of the buffers that this cache refers to. A buffer that is
   // shared with a snapshot counts in full.
   virtual size_t bytes() const = 0;
+  // What an empty one comes to take for a sequence of so many positions, all
+  // of them reserved at once.
+  virtual size_t bytes_for(int64_t positions) const = 0;
 
   // Makes room for `positions` in all, so that appends up to there neither
-  // grow nor copy. Never shrinks. The memory is there when it returns; throws
-  // what MLX throws. Requires: nothing pending.
+  // grow nor copy; for a window's rows, room for two windows at most. Never
+  // shrinks. The memory is there when it returns; throws what MLX throws.
+  // Requires: nothing pending.
   virtual void reserve(int64_t positions) = 0;
 
   // Positions appended since the last commit().
@@ -70,7 +90,7 @@ class KvCache {
   // and nothing pending.
   virtual void trim(int64_t position) = 0;
 
-  // The rows [0, length). Requires: length <= offset().
+  // The rows up to `length`. Requires: can_trim_to(length).
   virtual std::shared_ptr<const KvLayerSnapshot> snapshot(
       int64_t length) const = 0;
 };

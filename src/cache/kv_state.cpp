@@ -12,6 +12,14 @@ size_t KvState::bytes() const {
   return total;
 }
 
+size_t KvState::bytes_for(int64_t positions) const {
+  size_t total = 0;
+  for (const auto& layer : layers_) {
+    total += layer->bytes_for(positions);
+  }
+  return total;
+}
+
 void KvState::reserve(int64_t positions) {
   for (const auto& layer : layers_) {
     layer->reserve(positions);

@@ -46,6 +46,8 @@ class KvState {
   }
   // Allocated bytes of all layers.
   size_t bytes() const;
+  // What an empty state comes to take: see KvCache.
+  size_t bytes_for(int64_t positions) const;
 
   // Room for `positions` in all, reserved once instead of grown into. Throws
   // what MLX throws.
@@ -79,7 +81,7 @@ class KvState {
   // Errors: kUnsupported (a layer can't; nothing is changed).
   Status trim(int64_t position);
 
-  // Requires: length <= offset(), nothing pending, is_intact().
+  // Requires: can_trim_to(length), is_intact().
   KvSnapshot snapshot(int64_t length) const;
 
  private:

@@ -10,8 +10,8 @@
 #include <mlx/ops.h>
 #include <mlx/transforms.h>
 
+#include "cache/array_kv_cache.h"
 #include "cache/block_kv_cache.h"
-#include "cache/plain_kv_cache.h"
 
 namespace ingle {
 namespace {
@@ -36,7 +36,11 @@ struct Form {
   // Where the rows are after such a step.
   const void* (*address)(KvCache& cache);
   bool survives_failure; // keeps what was committed
+  int window = 0; // 0: none
 };
+
+constexpr int kArrayWindow = 100;
+constexpr int kBlockWindow = 300;
 
 // [1, heads, n, dim] whose value at (h, i, d) is rows[i][h * dim + d].
 mx::array to_array(const std::vector<RowValues>& rows) {
@@ -75,6 +79,11 @@ std::vector<RowValues> to_rows(const mx::array& array, int64_t count) {
   return rows;
 }
 
+// How many rows a cache holds.
+int64_t held(const KvCache& cache) {
+  return cache.offset() - cache.begin();
+}
+
 // Keys are the rows, values the negated rows.
 KvView append_array(KvCache& cache, const std::vector<RowValues>& rows) {
   return static_cast<ArrayKvCache&>(cache).append(
@@ -88,8 +97,10 @@ const RowValues kAnyRow(
 std::vector<RowValues> read_array(const KvCache& cache) {
   const auto reader = cache.snapshot(cache.offset())->restore();
   const KvView view = append_array(*reader, {kAnyRow});
-  auto rows = to_rows(view.keys, cache.offset());
-  EXPECT_EQ(rows, to_rows(mx::negative(view.values), cache.offset()));
+  // To append may drop what the cache itself still holds.
+  const int64_t count = cache.offset() - view.begin;
+  auto rows = to_rows(view.keys.rows, count);
+  EXPECT_EQ(rows, to_rows(mx::negative(view.values.rows), count));
   return rows;
 }
 
@@ -112,7 +123,10 @@ void append_blocks(KvCache& cache, const std::vector<RowValues>& rows) {
   std::byte* data = blocks.extend(static_cast<int64_t>(rows.size()));
   for (const RowValues& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) {
-      std::memcpy(element_in(data, position, i), &row[i], sizeof(float));
+      std::memcpy(
+          element_in(data, position - blocks.begin(), i),
+          &row[i],
+          sizeof(float));
     }
     ++position;
   }
@@ -122,43 +136,71 @@ std::vector<RowValues> read_blocks(const KvCache& cache) {
   const auto reader = cache.snapshot(cache.offset())->restore();
   std::byte* data = static_cast<BlockKvCache&>(*reader).extend(1);
   std::vector<RowValues> rows;
-  for (int64_t position = 0; position < cache.offset(); ++position) {
+  for (int64_t at = 0; at < held(*reader); ++at) {
     RowValues row(kAnyRow.size());
     for (size_t i = 0; i < row.size(); ++i) {
-      std::memcpy(&row[i], element_in(data, position, i), sizeof(float));
+      std::memcpy(&row[i], element_in(data, at, i), sizeof(float));
     }
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
+template <int kWindow>
+std::unique_ptr<KvCache> make_array() {
+  KvLayerShape shape = kShape;
+  shape.window = kWindow;
+  return std::make_unique<ArrayKvCache>(shape);
+}
+
+const void* address_of_array(KvCache& cache) {
+  const KvView view = append_array(cache, {kAnyRow});
+  mx::eval(view.keys.rows, view.values.rows);
+  return view.keys.rows.data<float>();
+}
+
+template <int kWindow>
+std::unique_ptr<KvCache> make_blocks() {
+  return std::make_unique<BlockKvCache>(
+      kShape.kv_heads, KvBlockShape{kShape.head_dim}, kWindow);
+}
+
+const void* address_of_blocks(KvCache& cache) {
+  append_blocks(cache, {kAnyRow});
+  return static_cast<BlockKvCache&>(cache).extend(0);
+}
+
+void append_to_array(KvCache& cache, const std::vector<RowValues>& rows) {
+  append_array(cache, rows);
+}
+
 const Form kForms[] = {
     {"MlxArrays",
-     []() -> std::unique_ptr<KvCache> {
-       return std::make_unique<PlainKvCache>(kShape);
-     },
-     [](KvCache& cache, const std::vector<RowValues>& rows) {
-       append_array(cache, rows);
-     },
+     make_array<0>,
+     append_to_array,
      read_array,
-     [](KvCache& cache) -> const void* {
-       const KvView view = append_array(cache, {kAnyRow});
-       mx::eval(view.keys, view.values);
-       return view.keys.data<float>();
-     },
+     address_of_array,
      false},
     {"Blocks",
-     []() -> std::unique_ptr<KvCache> {
-       return std::make_unique<BlockKvCache>(
-           kShape.kv_heads, KvBlockShape{kShape.head_dim});
-     },
+     make_blocks<0>,
      append_blocks,
      read_blocks,
-     [](KvCache& cache) -> const void* {
-       append_blocks(cache, {kAnyRow});
-       return static_cast<BlockKvCache&>(cache).extend(0);
-     },
+     address_of_blocks,
      true},
+    {"MlxArraysOfAWindow",
+     make_array<kArrayWindow>,
+     append_to_array,
+     read_array,
+     address_of_array,
+     false,
+     kArrayWindow},
+    {"BlocksOfAWindow",
+     make_blocks<kBlockWindow>,
+     append_blocks,
+     read_blocks,
+     address_of_blocks,
+     true,
+     kBlockWindow},
 };
 
 class KvStateTest : public testing::TestWithParam<Form> {
@@ -203,11 +245,20 @@ class KvStateTest : public testing::TestWithParam<Form> {
     finish_step(state);
   }
 
+  // All rows, or those that the next position sees and some more.
   static void expect_holds(KvState& state, const Truth& truth) {
     for (size_t i = 0; i < kLayers; ++i) {
-      ASSERT_EQ(state.offset(), static_cast<int64_t>(truth.rows[i].size()));
-      EXPECT_EQ(GetParam().read(state.layer(i)), truth.rows[i]);
+      const auto& all = truth.rows[i];
+      ASSERT_EQ(state.offset(), static_cast<int64_t>(all.size()));
+      const auto rows = GetParam().read(state.layer(i));
+      EXPECT_GE(std::ssize(rows), needed(state.offset()));
+      ASSERT_LE(rows.size(), all.size());
+      EXPECT_EQ(rows, std::vector(all.end() - std::ssize(rows), all.end()));
     }
+  }
+  static int64_t needed(int64_t offset) {
+    const int window = GetParam().window;
+    return window == 0 ? offset : std::min<int64_t>(offset, window);
   }
 
   std::mt19937 random_{7};
@@ -285,7 +336,11 @@ TEST_P(KvStateTest, kv_growth) {
     append(state, truth, 1);
     capacities.insert(state.layer(0).capacity());
   }
-  EXPECT_LE(capacities.size(), 8u); // x 1.5 from 64: 64 96 144 216 324 486 729
+  // x 1.5 from 64: 64 97 147 222 334 502 754; a window's buffer has room for a
+  // third of what it holds.
+  EXPECT_LE(
+      capacities.size(),
+      GetParam().window == 0 ? 8u : 8u + 600 / (kArrayWindow / 2));
   expect_holds(state, truth);
 }
 
@@ -354,9 +409,72 @@ TEST_P(KvStateTest, SnapshotKeepsItsRowsWhileTheWriterGoesOn) {
   expect_holds(state, truth);
 }
 
+// Acceptance 50.
+TEST_P(KvStateTest, window_trim_rule) {
+  KvState state = make_state();
+  Truth truth;
+  for (int i = 0; i < 80; ++i) {
+    append(state, truth, 1 + i % 50);
+  }
+  const int64_t begin = state.layer(0).begin();
+  EXPECT_EQ(begin > 0, GetParam().window > 0);
+  int64_t least = state.offset();
+  for (int64_t p = state.offset(); p >= 0; --p) {
+    EXPECT_EQ(
+        state.can_trim_to(p), begin == 0 || p - GetParam().window >= begin);
+    least = state.can_trim_to(p) ? p : least;
+  }
+  EXPECT_FALSE(begin > 0 && state.trim(least - 1).is_ok());
+  const int64_t lower = least;
+  ASSERT_TRUE(state.trim(lower).is_ok());
+  for (auto& rows : truth.rows) {
+    rows.resize(static_cast<size_t>(lower));
+  }
+  append(state, truth, 30);
+  expect_holds(state, truth);
+}
+
+TEST_P(KvStateTest, WindowTakesMemoryForAFewWindowsHoweverLongTheText) {
+  if (GetParam().window == 0) {
+    GTEST_SKIP() << "this form has no window";
+  }
+  KvState state = make_state();
+  Truth truth;
+  append(state, truth, 3 * GetParam().window); // a long piece of a prompt
+  for (int i = 0; i < 100; ++i) {
+    append(state, truth, 50);
+  }
+  const int64_t rows = state.layer(0).capacity() - state.layer(0).begin();
+  EXPECT_LE(rows, 2 * GetParam().window + 50 + 2 * kBlockPositions);
+  expect_holds(state, truth);
+}
+
+TEST_P(KvStateTest, RestoredPastTheWindowGoesOnAsTheOtherDoes) {
+  KvState state = make_state();
+  Truth truth;
+  for (int i = 0; i < 30; ++i) {
+    append(state, truth, 40);
+  }
+  const KvSnapshot snapshot = state.snapshot(state.offset());
+  const Truth then = truth;
+  for (int i = 0; i < 30; ++i) {
+    append(state, truth, 40); // moves to fresh buffers
+  }
+  KvState restored = snapshot.restore();
+  EXPECT_EQ(snapshot.length(), 1200);
+  Truth other = then;
+  expect_holds(restored, other);
+  for (int i = 0; i < 20; ++i) {
+    append(restored, other, 33);
+  }
+  expect_holds(restored, other);
+  expect_holds(state, truth);
+}
+
 // Random appends, trims, snapshots and restores on several states at once;
 // each always holds what its own history says.
 TEST_P(KvStateTest, RandomHistoriesHoldWhatTheyShould) {
+  const int64_t kLongestStep = GetParam().window == 0 ? 40 : 250;
   std::vector<std::pair<KvState, Truth>> states;
   states.emplace_back(make_state(), Truth{});
   const auto pick = [&](int64_t limit) {
@@ -370,11 +488,15 @@ TEST_P(KvStateTest, RandomHistoriesHoldWhatTheyShould) {
     switch (pick(4)) {
       case 0:
       case 1:
-        append(state, truth, static_cast<int>(1 + pick(40)));
+        append(state, truth, static_cast<int>(1 + pick(kLongestStep)));
         break;
       case 2: {
         const int64_t position = pick(length);
-        ASSERT_TRUE(state.trim(position).is_ok());
+        const bool can_trim = state.can_trim_to(position);
+        ASSERT_EQ(state.trim(position).is_ok(), can_trim);
+        if (!can_trim) {
+          break;
+        }
         for (auto& rows : truth.rows) {
           rows.resize(static_cast<size_t>(position));
         }
@@ -382,6 +504,9 @@ TEST_P(KvStateTest, RandomHistoriesHoldWhatTheyShould) {
       }
       case 3: {
         const int64_t position = pick(length);
+        if (!state.can_trim_to(position)) {
+          break;
+        }
         Truth forked = truth;
         for (auto& rows : forked.rows) {
           rows.resize(static_cast<size_t>(position));

@@ -26,13 +26,46 @@ void choose(EngineFlags& flags, Numerics numerics) {
   flags.numerics = numerics;
 }
 
+void add_kv_flags(CLI::App& command, EngineFlags& flags) {
+  command
+      .add_option(
+          "--kv-quant",
+          flags.kv_quant,
+          "Bits of the KV cache, in all layers. config (default): as the "
+          "model's kv_config.json says, else 16; off: 16")
+      ->type_name("4|8|config|off")
+      ->check(CLI::IsMember({"4", "8", "config", "off"}).description(""));
+  const CLI::Option* group_size =
+      command
+          .add_option(
+              "--kv-group-size",
+              flags.kv_group_size,
+              "Elements that share a scale there, with --kv-quant 4 or 8 "
+              "(default: 64)")
+          ->type_name("32|64|128")
+          ->check(CLI::IsMember({32, 64, 128}).description(""));
+  command.parse_complete_callback([&flags, group_size] {
+    if (group_size->count() > 0 && !flags.is_kv_uniform()) {
+      throw CLI::ValidationError(
+          "--kv-group-size", "goes with --kv-quant 4 or 8");
+    }
+  });
+}
+
 } // namespace
 
 RunOptions EngineFlags::run_options(const Environment& env) const {
-  return {
+  RunOptions options{
       .numerics = numerics.value_or(default_numerics()),
       .threads = threads,
       .isa = env.isa};
+  if (is_kv_uniform()) {
+    options.kv_quant = KvQuant::kUniform;
+    options.kv = {std::stoi(kv_quant), kv_group_size};
+  } else if (kv_quant == "off") {
+    options.kv_quant = KvQuant::kOff;
+  }
+  return options;
 }
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
@@ -60,6 +93,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
           flags.threads,
           "Threads that compute (default: one for each physical core)")
       ->check(CLI::Range(1, kMaxThreads));
+  add_kv_flags(command, flags);
 }
 
 std::string_view to_string(Numerics numerics) {

@@ -19,11 +19,17 @@ struct EngineFlags {
   // Nothing: what the default device calls for.
   std::optional<Numerics> numerics;
   int threads = 0; // 0: one for each physical core
+  std::string kv_quant = "config"; // "config", "off", "8" or "4"
+  int kv_group_size = 64; // of 8 or 4 bits
 
+  bool is_kv_uniform() const {
+    return kv_quant == "4" || kv_quant == "8";
+  }
   RunOptions run_options(const Environment& env) const;
 };
 
-// --model, --numerics, --exact, --threads. `flags` outlives the parsing.
+// --model, --numerics, --exact, --threads, --kv-quant, --kv-group-size. `flags`
+// outlives the parsing.
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
 
 // As --numerics spells it: "near", "fast", "exact"; "native" for MLX's own.

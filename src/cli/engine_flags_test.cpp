@@ -60,6 +60,29 @@ TEST(EngineFlagsTest, OtherModesAreRefused) {
   }
 }
 
+TEST(EngineFlagsTest, CacheIsAsTheModelSaysUnlessAFlagDoes) {
+  EXPECT_EQ(run_options("").kv_quant, KvQuant::kConfig);
+  EXPECT_EQ(run_options("--kv-quant config").kv_quant, KvQuant::kConfig);
+  EXPECT_EQ(run_options("--kv-quant off").kv_quant, KvQuant::kOff);
+  const RunOptions uniform = run_options("--kv-quant 4");
+  EXPECT_EQ(uniform.kv_quant, KvQuant::kUniform);
+  EXPECT_EQ(uniform.kv, (KvQuantization{4, 64}));
+  EXPECT_EQ(
+      run_options("--kv-group-size 32 --kv-quant 8").kv,
+      (KvQuantization{8, 32}));
+}
+
+TEST(EngineFlagsTest, CacheOfOtherBitsOrGroupsIsRefused) {
+  for (const char* const line :
+       {"--kv-quant 2",
+        "--kv-quant on",
+        "--kv-quant 4 --kv-group-size 16",
+        "--kv-group-size 32",
+        "--kv-group-size 32 --kv-quant off"}) {
+    EXPECT_THROW(parse(line), CLI::ParseError) << line;
+  }
+}
+
 TEST(EngineFlagsTest, ThreadsHaveARange) {
   EXPECT_EQ(run_options("--threads 1").threads, 1);
   EXPECT_EQ(run_options("--threads 1024").threads, 1024);

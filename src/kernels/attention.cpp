@@ -389,8 +389,10 @@ PartialAttention* Attention::partials_of(int query) {
 
 // Where a head of a row has a block.
 std::byte* Attention::block_of(int row, int kv_head, int64_t number) const {
-  return rows_[static_cast<size_t>(row)].blocks +
-      (number * view_.kv_heads + kv_head) * static_cast<int64_t>(kept_.bytes());
+  const AttentionRow& r = rows_[static_cast<size_t>(row)];
+  return r.blocks +
+      ((number - r.first_block) * view_.kv_heads + kv_head) *
+      static_cast<int64_t>(kept_.bytes());
 }
 
 // It, or what some token of the item sees of it, widened.

@@ -71,9 +71,10 @@ struct ResidualView {
 struct AttentionRow {
   int tokens = 0; // at least one
   int64_t position = 0; // of the first of them
-  // The layer's blocks [position / 256][kv_heads], with room for the tokens; no
-  // other row of the step has the same.
+  // The layer's blocks [position / 256 - first_block][kv_heads], with room for
+  // the tokens; no other row of the step has the same.
   std::byte* blocks = nullptr;
+  int64_t first_block = 0; // at most that of the first position seen
 };
 
 struct AttentionView {

@@ -105,7 +105,6 @@ ResidualView view_of(const Residual& residual, float eps) {
 AttentionView view_of(
     const AttentionWeights& weights,
     const AttentionShape& shape,
-    const KvBlockShape& kv,
     const Rope* rope,
     const RopeAngles* angles,
     float eps) {
@@ -123,11 +122,13 @@ AttentionView view_of(
       .heads = shape.heads,
       .kv_heads = shape.kv_heads,
       .head_dim = shape.head_dim,
-      .kv_bits = kv.bits,
-      .kv_group_size = kv.group_size,
       .scale = shape.scale,
       .soft_cap = shape.soft_cap,
       .window = shape.window};
+  if (shape.kv) {
+    view.kv_bits = shape.kv->bits;
+    view.kv_group_size = shape.kv->group_size;
+  }
   if (rope != nullptr) {
     view.rope_dims = rope->dims();
     view.traditional_rope = rope->is_traditional();
@@ -151,11 +152,6 @@ BlockKvCache& cache_of(const Row& row, size_t layer) {
   return static_cast<BlockKvCache&>(row.kv->layer(layer));
 }
 
-// All rows'.
-KvBlockShape kv_shape_of(const Step& step, size_t layer) {
-  return cache_of(step.rows().front(), layer).shape();
-}
-
 // Where each of `count` layers from `first` on keeps its rows' tokens, for
 // which there is room then: layer by layer, [count, rows].
 std::vector<AttentionRow> extend(const Step& step, size_t first, size_t count) {
@@ -166,7 +162,8 @@ std::vector<AttentionRow> extend(const Step& step, size_t first, size_t count) {
       BlockKvCache& cache = cache_of(row, layer);
       const int64_t position = cache.offset() + cache.pending();
       const auto tokens = static_cast<int>(row.tokens.size());
-      extended.push_back({tokens, position, cache.extend(tokens)});
+      std::byte* blocks = cache.extend(tokens);
+      extended.push_back({tokens, position, blocks, cache.first_block()});
     }
   }
   return extended;
@@ -246,13 +243,12 @@ mx::array kernel_attend_and_add(
       [&kernels = *step.kernels(),
        &weights,
        &shape,
-       kv = kv_shape_of(step, layer),
        rope,
        angles = step.angles(rope),
        eps](std::span<const AttentionRow> rows, const float* in, float* out) {
         attend_and_add(
             kernels.context(),
-            view_of(weights, shape, kv, rope, angles.get(), eps),
+            view_of(weights, shape, rope, angles.get(), eps),
             rows,
             in,
             out);
@@ -291,11 +287,7 @@ mx::array kernel_decoder_layers(
       x,
       first,
       layers.size(),
-      [&kernels = *step.kernels(),
-       layers,
-       kv = kv_shape_of(step, first), // all layers'
-       angles = std::move(angles),
-       eps](
+      [&kernels = *step.kernels(), layers, angles = std::move(angles), eps](
           std::span<const AttentionRow> extended, const float* in, float* out) {
         const size_t rows = extended.size() / layers.size();
         for (size_t i = 0; i < layers.size(); ++i) {
@@ -305,7 +297,6 @@ mx::array kernel_decoder_layers(
               view_of(
                   layer.attention,
                   layer.shape,
-                  kv,
                   layer.rope,
                   angles[i].get(),
                   eps),

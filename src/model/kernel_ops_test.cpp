@@ -9,8 +9,8 @@
 #include <mlx/random.h>
 #include <mlx/transforms.h>
 
+#include "cache/array_kv_cache.h"
 #include "cache/block_kv_cache.h"
-#include "cache/plain_kv_cache.h"
 #include "kernels/isa.h"
 #include "kernels/testing/bounds.h"
 

@@ -4,6 +4,7 @@
 #include "model/blas_threads.h"
 #include "model/config.h"
 #include "model/families/decoder.h"
+#include "model/kv_config.h"
 #include "model/run_mlx.h"
 #include "model/weight_source.h"
 #include "weights/safetensors_reader.h"
@@ -42,6 +43,8 @@ Result<std::unique_ptr<const Model>> load_model(
   INGLE_ASSIGN_OR_RETURN(const std::string json, fs.read(config_path));
   INGLE_ASSIGN_OR_RETURN(
       const ModelConfig config, parse_model_config(json, config_path));
+  INGLE_ASSIGN_OR_RETURN(
+      const KvQuantizations kv, kv_quantizations(fs, folder, config, options));
   INGLE_ASSIGN_OR_RETURN(const auto files, WeightFolder::open(fs, folder));
   WeightSource weights(
       *files,
@@ -52,7 +55,7 @@ Result<std::unique_ptr<const Model>> load_model(
       std::move(on_progress),
       kernels ? &kernels->arena() : nullptr);
   INGLE_ASSIGN_OR_RETURN(
-      auto model, load_decoder(config, weights, std::move(kernels)));
+      auto model, load_decoder(config, kv, weights, std::move(kernels)));
   INGLE_RETURN_IF_ERROR(weights.check_all_used());
   return model;
 }

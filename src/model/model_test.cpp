@@ -11,7 +11,8 @@
 #include <mlx/ops.h>
 #include <nlohmann/json.hpp>
 
-#include "cache/plain_kv_cache.h"
+#include "cache/array_kv_cache.h"
+#include "cache/block_kv_cache.h"
 #include "kernels/isa.h"
 #include "model/load_model.h"
 #include "model/testing/tiny_llama.h"
@@ -35,6 +36,10 @@ Tolerance tolerance_of(Numerics numerics) {
                                       : Tolerance{0.12f, 6e-3f};
 }
 
+// With keys and values of few bits, a sum in another order moves an element
+// here and there to the next of its levels.
+constexpr Tolerance kFlippedElement{0.8f, 0.2f};
+
 std::vector<Json> golden_cases(const std::string& file) {
   const auto text =
       make_posix_file_system()->read(std::string(INGLE_TEST_DATA) + "/" + file);
@@ -54,6 +59,20 @@ const std::vector<Json>& family_cases() {
   return *cases;
 }
 
+// The tiny models whose keys and values are quantised.
+const std::vector<Json>& kv_cases() {
+  static const auto* cases =
+      new std::vector<Json>(golden_cases("tiny_kv.json"));
+  return *cases;
+}
+
+const Json& family_case(const std::string& name) {
+  return *std::find_if(
+      family_cases().begin(), family_cases().end(), [&](const Json& each) {
+        return each["name"] == name;
+      });
+}
+
 std::unique_ptr<const Model> load_tiny(
     const RunOptions& run,
     const TinyLlamaOptions& options = {}) {
@@ -66,7 +85,8 @@ std::unique_ptr<const Model> load_tiny(
 
 std::unique_ptr<const Model> load_family(
     const RunOptions& run,
-    const Json& golden) {
+    const Json& golden,
+    const Json& kv_config = Json::array()) {
   TinyModel tiny{
       golden["config"].dump(), {}, golden["config"].contains("quantization")};
   for (const Json& tensor : golden["tensors"]) {
@@ -77,6 +97,9 @@ std::unique_ptr<const Model> load_family(
   }
   const auto fs = make_memory_file_system();
   EXPECT_TRUE(write_tiny_model(*fs, "/tiny", tiny).is_ok());
+  EXPECT_TRUE(
+      write_file(*fs, "/tiny/kv_config.json", as_bytes(kv_config.dump()))
+          .is_ok());
   auto model = load_model(*fs, "/tiny", run);
   EXPECT_TRUE(model.is_ok()) << model.status().message();
   return std::move(model).value();
@@ -271,6 +294,144 @@ TEST_P(FamilyTest, AnyCutOfAPromptGivesTheSameLogits) {
   }
 }
 
+// Keys and values of 8 and 4 bits, in all layers or in some, from the first
+// token on and past the window, with MLX's ops. The kernels' elements are other
+// ones (kv_layout.h), and these models make much of little: what theirs are
+// worth is measured on real weights (tests/real/kernels_kl_test.cpp).
+class KvTest : public testing::TestWithParam<size_t> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Kv,
+    KvTest,
+    testing::Range(size_t{0}, kv_cases().size()),
+    [](const testing::TestParamInfo<size_t>& each) {
+      return kv_cases()[each.param]["name"].get<std::string>();
+    });
+
+TEST_P(KvTest, TokensAndLogitsEqualTheOracle) {
+  const Json& golden = kv_cases()[GetParam()];
+  const auto model = load_family(
+      {.numerics = Numerics::kExact, .threads = 2},
+      family_case(golden["family"]),
+      golden["kv_config"]);
+  for (const Json& answer : golden["answers"]) {
+    expect_answer(*model, answer, kFlippedElement);
+  }
+}
+
+// Families with sliding windows, and in their caches more positions than those
+// keep: what is seen is the same however the prompt is cut, and also where one
+// piece is longer than the window, and where nothing was forgotten.
+class LongTest : public testing::TestWithParam<RunOptions> {
+ protected:
+  static constexpr int kLength = 700;
+
+  void load(const std::string& family, const Json& kv_config) {
+    SCOPED_TRACE(family + " " + kv_config.dump());
+    model_ = load_family(GetParam(), family_case(family), kv_config);
+    prompt_ = some_tokens(kLength);
+    KvState kv = model_->make_kv();
+    expected_ = step(*model_, kv, prompt_);
+    EXPECT_EQ(kv.layer(0).begin(), 0);
+  }
+
+  std::unique_ptr<const Model> model_;
+  std::vector<TokenId> prompt_;
+  std::vector<float> expected_; // after all of it at once
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Runs,
+    LongTest,
+    testing::ValuesIn(all_runs()),
+    name_of);
+
+// A kv_config.json for the first layers.
+Json uniform(int bits, int layers) {
+  Json list = Json::array();
+  for (int i = 0; i < layers; ++i) {
+    list.push_back({{"layer_idx", i}, {"bits", bits}, {"group_size", 32}});
+  }
+  return list;
+}
+
+const std::pair<const char*, Json> kLongCases[] = {
+    {"mistral_4bit", uniform(16, 0)},
+    {"mistral_4bit", uniform(8, 3)},
+    {"mistral_4bit", uniform(4, 2)},
+    {"gemma3_text_4bit", uniform(4, 4)},
+};
+
+// The blocks of a layer that hold rows.
+std::vector<std::byte> bytes_of(const KvState& kv, size_t layer) {
+  KvState copy = kv.snapshot(kv.offset()).restore();
+  auto& cache = static_cast<BlockKvCache&>(copy.layer(layer));
+  const std::byte* blocks = cache.extend(0);
+  const auto used = static_cast<size_t>(
+      (cache.offset() + kBlockPositions - 1) / kBlockPositions -
+      cache.first_block());
+  const size_t all =
+      static_cast<size_t>(cache.capacity() - cache.begin()) / kBlockPositions;
+  return {blocks, blocks + cache.bytes() / all * used};
+}
+
+// Acceptance 49 and 56.
+TEST_P(LongTest, window_prefill) {
+  for (const auto& [family, kv_config] : kLongCases) {
+    load(family, kv_config);
+    for (const size_t chunk : {size_t{400}, size_t{100}}) {
+      KvState kv = model_->make_kv();
+      prefill(*model_, kv, std::span(prompt_).first(kLength - 3), chunk);
+      for (size_t i = kLength - 3; i + 1 < kLength; ++i) {
+        prefill(*model_, kv, std::span(prompt_).subspan(i, 1), 1);
+      }
+      EXPECT_GT(kv.layer(0).begin(), 0); // it has a window
+      const auto logits = step(*model_, kv, std::span(prompt_).last(1));
+      if (uses_kernels(GetParam().numerics)) {
+        EXPECT_EQ(logits, expected_) << family << kv_config;
+      } else {
+        EXPECT_LT(
+            distance(logits, expected_),
+            kv_config.empty() ? tolerance_of(GetParam().numerics).largest
+                              : kFlippedElement.largest)
+            << family << kv_config;
+      }
+    }
+  }
+}
+
+TEST_P(LongTest, kv_quant_on_write_chunk_invariant) {
+  if (!uses_kernels(GetParam().numerics)) {
+    GTEST_SKIP() << "MLX's dense products depend on their shape";
+  }
+  load("qwen3_4bit", uniform(4, 3));
+  KvState at_once = model_->make_kv();
+  prefill(*model_, at_once, prompt_, kLength);
+  for (const size_t chunk : {size_t{7}, size_t{300}}) {
+    KvState in_chunks = model_->make_kv();
+    prefill(*model_, in_chunks, prompt_, chunk);
+    for (size_t layer = 0; layer < 3; ++layer) {
+      EXPECT_EQ(bytes_of(in_chunks, layer), bytes_of(at_once, layer));
+    }
+  }
+}
+
+// Acceptance 52.
+TEST_P(LongTest, window_restore_past_window) {
+  for (const auto& [family, kv_config] : kLongCases) {
+    load(family, kv_config);
+    KvState kv = model_->make_kv();
+    prefill(*model_, kv, prompt_, 100);
+    KvState restored = kv.snapshot(kLength).restore();
+    const auto more = some_tokens(320, 5);
+    for (size_t i = 0; i < more.size(); i += 40) {
+      const auto piece = std::span(more).subspan(i, 40);
+      const auto expected = step(*model_, kv, piece);
+      ASSERT_EQ(step(*model_, restored, piece), expected) << family;
+    }
+  }
+}
+
 // Acceptance 1. The head runs on one position: forward() gives one row of
 // logits however long the chunk is, and none for the chunks before the last.
 TEST_P(ModelTest, prefill_chunking_equal) {
@@ -365,7 +526,7 @@ TEST(MlxModel, FailedStepIsAnErrorAndTakesItsStatesAlong) {
   std::vector<std::unique_ptr<KvCache>> narrow;
   for (int i = 0; i < model->config().num_hidden_layers; ++i) {
     narrow.push_back(
-        std::make_unique<PlainKvCache>(KvLayerShape{2, 8, mx::float32}));
+        std::make_unique<ArrayKvCache>(KvLayerShape{2, 8, mx::float32}));
   }
   KvState foreign(std::move(narrow));
   const auto prompt = some_tokens(3);

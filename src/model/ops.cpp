@@ -7,8 +7,8 @@
 #include <mlx/fast.h>
 #include <mlx/ops.h>
 
+#include "cache/array_kv_cache.h"
 #include "cache/block_kv_cache.h"
-#include "cache/plain_kv_cache.h"
 #include "model/kernel_ops.h"
 
 namespace ingle {
@@ -72,11 +72,6 @@ mx::array add_residual(
           : mx::multiply(normed, scalar(residual.scale, normed)));
 }
 
-// cap * tanh(x / cap).
-mx::array soften(const mx::array& x, float cap) {
-  return mx::multiply(mx::tanh(mx::divide(x, scalar(cap, x))), scalar(cap, x));
-}
-
 mx::array activate(Activation activation, const mx::array& x) {
   if (activation == Activation::kSilu) {
     return mx::multiply(x, mx::sigmoid(x));
@@ -89,78 +84,8 @@ mx::array activate(Activation activation, const mx::array& x) {
       mx::multiply(scalar(0.5f, x), x), mx::add(scalar(1, x), mx::tanh(inner)));
 }
 
-// [L, keys]: what positions from `offset` on see of those from `begin` on.
-mx::array
-window_mask(int64_t offset, int length, int64_t begin, int keys, int window) {
-  const mx::array rows = mx::reshape(
-      mx::arange(static_cast<int>(offset), static_cast<int>(offset) + length),
-      {length, 1});
-  const mx::array columns = mx::reshape(
-      mx::arange(static_cast<int>(begin), static_cast<int>(begin) + keys),
-      {1, keys});
-  const mx::array seen = mx::less_equal(columns, rows);
-  return window == 0
-      ? seen
-      : mx::logical_and(
-            seen, mx::greater(columns, mx::subtract(rows, mx::array(window))));
-}
-
-// The scores are there in full.
-mx::array attend_softly(
-    const mx::array& queries,
-    const KvView& kv,
-    const AttentionShape& shape,
-    const mx::array& mask) {
-  const int length = queries.shape(2);
-  const mx::array grouped = mx::reshape(
-      mx::multiply(queries, scalar(shape.scale, queries)),
-      {1,
-       shape.kv_heads,
-       shape.heads / shape.kv_heads,
-       length,
-       shape.head_dim});
-  const mx::array keys = mx::expand_dims(kv.keys, 2);
-  const mx::array scores = mx::where(
-      mask,
-      soften(mx::matmul(grouped, mx::swapaxes(keys, -1, -2)), shape.soft_cap),
-      scalar(kUnseen, queries));
-  const mx::array attended = mx::matmul(
-      mx::softmax(scores, std::vector<int>{-1}, true),
-      mx::expand_dims(kv.values, 2));
-  return mx::reshape(attended, {1, shape.heads, length, shape.head_dim});
-}
-
-// Of one row, whose first query stands at `offset`.
-mx::array attend_row(
-    const mx::array& queries,
-    const KvView& kv,
-    const AttentionShape& shape,
-    int64_t offset) {
-  const int length = queries.shape(2);
-  const int keys = kv.keys.shape(2);
-  if (shape.window == 0 || keys <= shape.window) {
-    if (shape.soft_cap > 0) {
-      return attend_softly(
-          queries, kv, shape, window_mask(offset, length, 0, keys, 0));
-    }
-    return mx::fast::scaled_dot_product_attention(
-        queries, kv.keys, kv.values, shape.scale, length > 1 ? "causal" : "");
-  }
-  const auto begin = std::max<int64_t>(0, offset + 1 - shape.window);
-  const auto seen = [&](const mx::array& x) {
-    return mx::slice(x, {0, 0, static_cast<int>(begin), 0}, x.shape());
-  };
-  const KvView near{seen(kv.keys), seen(kv.values)};
-  const mx::array mask = window_mask(
-      offset, length, begin, keys - static_cast<int>(begin), shape.window);
-  return shape.soft_cap > 0
-      ? attend_softly(queries, near, shape, mask)
-      : mx::fast::scaled_dot_product_attention(
-            queries, near.keys, near.values, shape.scale, "", mask);
-}
-
 // What each token attends to: [T, heads * head_dim].
-mx::array attend(
+mx::array attend_rows(
     const Step& step,
     const mx::array& x,
     const AttentionWeights& weights,
@@ -193,7 +118,7 @@ mx::array attend(
     const KvView kv = cache.append(
         turned(heads_of(k, weights.k_norm, shape.kv_heads)),
         heads_of(v, std::nullopt, shape.kv_heads));
-    attended.push_back(merge_heads(attend_row(queries, kv, shape, offset)));
+    attended.push_back(merge_heads(attend(queries, kv, shape, offset)));
     begin += length;
   }
   return attended.size() == 1 ? attended.front()
@@ -248,7 +173,7 @@ mx::array attend_and_add(
   }
   return add_residual(
       x,
-      weights.o(attend(step, x, weights, shape, rope, eps, layer)),
+      weights.o(attend_rows(step, x, weights, shape, rope, eps, layer)),
       weights.residual,
       eps);
 }
@@ -334,11 +259,13 @@ std::unique_ptr<KvCache> make_kv_cache(
     mx::Dtype dtype,
     const CpuKernels* kernels) {
   if (kernels != nullptr) {
-    return std::make_unique<BlockKvCache>(
-        shape.kv_heads, KvBlockShape{shape.head_dim});
+    const KvBlockShape block = shape.kv
+        ? KvBlockShape{shape.head_dim, shape.kv->bits, shape.kv->group_size}
+        : KvBlockShape{shape.head_dim};
+    return std::make_unique<BlockKvCache>(shape.kv_heads, block, shape.window);
   }
-  return std::make_unique<PlainKvCache>(
-      KvLayerShape{shape.kv_heads, shape.head_dim, dtype});
+  return std::make_unique<ArrayKvCache>(KvLayerShape{
+      shape.kv_heads, shape.head_dim, dtype, shape.kv, shape.window});
 }
 
 } // namespace ingle

@@ -14,6 +14,7 @@
 
 #include <mlx/array.h>
 
+#include "model/attention.h"
 #include "model/cpu_kernels.h"
 #include "model/linear.h"
 #include "model/model.h"
@@ -39,15 +40,6 @@ struct AttentionWeights {
   std::optional<mx::array> q_norm{};
   std::optional<mx::array> k_norm{};
   Residual residual{};
-};
-
-struct AttentionShape {
-  int heads = 0;
-  int kv_heads = 0;
-  int head_dim = 0;
-  float scale = 0; // of the scores
-  float soft_cap = 0; // of the scores: cap * tanh(score / cap); 0: none
-  int window = 0; // positions seen, the token's own included; 0: all
 };
 
 // [T, dims / 2] each.

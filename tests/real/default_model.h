@@ -18,9 +18,10 @@ inline std::string default_model_folder() {
 }
 
 // Null where it can't be loaded.
-inline std::unique_ptr<const Model> load_default_model(Numerics numerics) {
+inline std::unique_ptr<const Model> load_default_model(
+    const RunOptions& options) {
   const auto fs = make_posix_file_system();
-  auto loaded = load_model(*fs, default_model_folder(), {numerics});
+  auto loaded = load_model(*fs, default_model_folder(), options);
   return loaded.is_ok() ? std::move(loaded).value() : nullptr;
 }
 

@@ -17,8 +17,8 @@ constexpr size_t kChunk = 128; // tokens: 25 MB of logits in each mode
 
 // A sequence that a model reads, chunk by chunk.
 struct Reader {
-  explicit Reader(Numerics numerics)
-      : model(load_default_model(numerics)),
+  explicit Reader(RunOptions options)
+      : model(load_default_model(options)),
         kv(model == nullptr ? KvState({}) : model->make_kv()) {}
 
   // Logits [chunk.size(), vocabulary].
@@ -32,6 +32,12 @@ struct Reader {
   std::unique_ptr<const Model> model;
   KvState kv;
 };
+
+// Of logits [positions, vocabulary].
+std::span<const float> row_of(const mx::array& logits, size_t i) {
+  const auto vocabulary = static_cast<size_t>(logits.shape(1));
+  return {logits.data<float>() + i * vocabulary, vocabulary};
+}
 
 std::vector<double> log_softmax(std::span<const float> logits) {
   std::vector<double> logs(logits.begin(), logits.end());
@@ -95,12 +101,12 @@ std::vector<TokenId> text_tokens() {
 }
 
 TEST(KernelsKlTest, NearAndFastPredictWhatExactDoes) {
-  Reader exact(Numerics::kExact);
+  Reader exact({.numerics = Numerics::kExact});
   if (exact.model == nullptr) {
     GTEST_SKIP() << kNoDefaultModel;
   }
-  Reader near(Numerics::kNear);
-  Reader fast(Numerics::kFast);
+  Reader near({.numerics = Numerics::kNear});
+  Reader fast({.numerics = Numerics::kFast});
   ASSERT_NE(near.model, nullptr);
   ASSERT_NE(fast.model, nullptr);
   const std::vector<TokenId> tokens = text_tokens();
@@ -115,10 +121,9 @@ TEST(KernelsKlTest, NearAndFastPredictWhatExactDoes) {
     const mx::array truth = exact.read(chunk);
     const mx::array near_logits = near.read(chunk);
     const mx::array fast_logits = fast.read(chunk);
-    const size_t vocab = truth.size() / chunk.size();
     for (size_t i = 0; i < chunk.size(); ++i) {
       const auto logs = [&](const mx::array& logits) {
-        return log_softmax({logits.data<float>() + i * vocab, vocab});
+        return log_softmax(row_of(logits, i));
       };
       const std::vector<double> expected = logs(truth);
       near_divergence.add(expected, logs(near_logits));
@@ -131,6 +136,44 @@ TEST(KernelsKlTest, NearAndFastPredictWhatExactDoes) {
   EXPECT_GE(near_divergence.top1(), 0.999);
   EXPECT_LE(fast_divergence.mean(), 5e-3);
   EXPECT_GE(fast_divergence.top1(), 0.97);
+}
+
+// What a state of 8 or 4 bits costs: with the kernels about as much as with
+// MLX's quantisation, over a shorter text.
+TEST(KernelsKlTest, QuantizedStatesCostWhatTheyCostExact) {
+  constexpr size_t kTokens = 512;
+  if (load_default_model({}) == nullptr) {
+    GTEST_SKIP() << kNoDefaultModel;
+  }
+  const std::vector<TokenId> tokens = text_tokens();
+  for (const KvQuantization& kv :
+       {KvQuantization{8, 64}, KvQuantization{8, 32}, KvQuantization{4, 32}}) {
+    Reader full({.numerics = Numerics::kExact});
+    const auto uniform = [&](Numerics numerics) {
+      return RunOptions{
+          .numerics = numerics, .kv_quant = KvQuant::kUniform, .kv = kv};
+    };
+    Reader exact(uniform(Numerics::kExact));
+    Reader near(uniform(Numerics::kNear));
+    Divergence exact_divergence;
+    Divergence near_divergence;
+    for (size_t begin = 0; begin < kTokens; begin += kChunk) {
+      const auto chunk = std::span(tokens).subspan(begin, kChunk);
+      const mx::array truth = full.read(chunk);
+      const mx::array exact_logits = exact.read(chunk);
+      const mx::array near_logits = near.read(chunk);
+      for (size_t i = 0; i < kChunk; ++i) {
+        const std::vector<double> expected = log_softmax(row_of(truth, i));
+        exact_divergence.add(expected, log_softmax(row_of(exact_logits, i)));
+        near_divergence.add(expected, log_softmax(row_of(near_logits, i)));
+      }
+    }
+    const std::string name =
+        std::to_string(kv.bits) + "_bits_" + std::to_string(kv.group_size);
+    exact_divergence.tell("exact_" + name);
+    near_divergence.tell("near_" + name);
+    EXPECT_LE(near_divergence.mean(), 1.5 * exact_divergence.mean());
+  }
 }
 
 } // namespace

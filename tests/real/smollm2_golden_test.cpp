@@ -18,7 +18,7 @@ constexpr size_t kChunk = 512; // tokens, as the engine's
 
 const Model* default_model() {
   static const std::unique_ptr<const Model> model =
-      load_default_model(Numerics::kExact);
+      load_default_model({.numerics = Numerics::kExact});
   return model.get();
 }
 

@@ -12,6 +12,7 @@ import tempfile
 
 import mlx.core as mx
 import numpy as np
+from mlx_lm.models.cache import make_prompt_cache
 
 import tiny_llama
 import truth
@@ -40,19 +41,21 @@ def prompt_ids(length, attempt):
     return [int(byte) for byte in u >> np.uint64(56)]
 
 
-def clear_prompt(model, length):
+def clear_prompt(model, length, make_cache, count):
     """The first prompt of that length whose answer has no near tie."""
     for attempt in itertools.count():
         prompt = prompt_ids(length, attempt)
-        ids, chosen_from = truth.greedy(model, prompt, TOKENS)
+        ids, chosen_from = truth.greedy(model, prompt, count, make_cache)
         gap = min(map(truth.gap, chosen_from))
-        if gap >= MIN_GAP and len(set(ids)) > TOKENS / 2:
+        if gap >= MIN_GAP and len(set(ids)) > count / 2:
             return prompt, ids, chosen_from, gap
 
 
-def answer(model, length):
+def answer(model, length, make_cache=make_prompt_cache, count=TOKENS):
     """What a case says beside which model it is."""
-    prompt, ids, chosen_from, gap = clear_prompt(model, length)
+    prompt, ids, chosen_from, gap = clear_prompt(
+        model, length, make_cache, count
+    )
     return {
         "prompt_ids": prompt,
         "ids": ids,

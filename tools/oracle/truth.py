@@ -64,10 +64,10 @@ def logits(model, prompt, forced):
         yield out
 
 
-def greedy(model, prompt, count):
+def greedy(model, prompt, count, make_cache=make_prompt_cache):
     """The `count` most likely tokens one after the other, eos ignored, and
     the logits that each was chosen from."""
-    cache = make_prompt_cache(model)
+    cache = make_cache(model)
     ids, chosen_from = [], []
     piece = prompt
     for _ in range(count):

@@ -78,14 +78,18 @@ class Decoder final : public Model {
   std::vector<Rope> ropes_;
 };
 
-AttentionShape shape_of(const ModelConfig& config, const LayerConfig& layer) {
+AttentionShape shape_of(
+    const ModelConfig& config,
+    const LayerConfig& layer,
+    const std::optional<KvQuantization>& kv) {
   return {
       config.num_attention_heads,
       config.num_key_value_heads,
       config.head_dim,
       config.attention_scale,
       config.attention_soft_cap,
-      layer.window};
+      layer.window,
+      kv};
 }
 
 // As it multiplies, times `scale`.
@@ -231,6 +235,7 @@ Result<std::optional<Matrix>> take_head(
 
 Result<std::unique_ptr<const Model>> load_decoder(
     const ModelConfig& config,
+    const KvQuantizations& kv,
     WeightSource& weights,
     std::unique_ptr<CpuKernels> kernels) {
   INGLE_ASSIGN_OR_RETURN(
@@ -245,7 +250,7 @@ Result<std::unique_ptr<const Model>> load_decoder(
     INGLE_ASSIGN_OR_RETURN(auto mlp, take_mlp(config, weights, path));
     layers.push_back(
         {std::move(attention),
-         shape_of(config, layer),
+         shape_of(config, layer, kv[layers.size()]),
          nullptr,
          std::move(mlp)});
   }

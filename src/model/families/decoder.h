@@ -6,17 +6,19 @@
 #include <memory>
 
 #include "base/status.h"
+#include "model/kv_config.h"
 #include "model/model.h"
 #include "model/weight_source.h"
 
 namespace ingle {
 
 // Takes every tensor from `weights`; leftovers are the caller's to check. With
-// MLX's own ops the KV state is kept in the type of the norms. `kernels` are
-// those of `weights`, or null.
+// MLX's own ops the KV state is kept in the type of the norms, where `kv` does
+// not say otherwise. `kernels` are those of `weights`, or null.
 // Errors: kCorruption (a tensor is missing or has another shape).
 Result<std::unique_ptr<const Model>> load_decoder(
     const ModelConfig& config,
+    const KvQuantizations& kv,
     WeightSource& weights,
     std::unique_ptr<CpuKernels> kernels);
 

@@ -1,0 +1,54 @@
+// What the cache of a sliding-window layer keeps: not a ring, but the last rows
+// in one run. When its buffer is full, those that are still needed move to a
+// fresh one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ingle {
+
+class KvWindow {
+ public:
+  // positions: that a position sees, its own included; 0: all.
+  explicit KvWindow(int positions = 0) : positions_(positions) {}
+
+  int positions() const {
+    return positions_;
+  }
+
+  // The first position that a cache has to hold which goes on at `offset`.
+  int64_t first_needed(int64_t offset) const {
+    return positions_ == 0 ? 0 : std::max<int64_t>(0, offset - positions_);
+  }
+  // True iff a cache that holds the positions from `begin` on can.
+  bool can_continue(int64_t begin, int64_t offset) const {
+    return begin <= first_needed(offset);
+  }
+
+  // The position up to which a buffer has room that starts at `begin` and is
+  // made because there was none at `end`: by half, and at most by a window, so
+  // that copies are amortised.
+  int64_t grown_end(int64_t begin, int64_t end) const {
+    const int64_t half = (end - begin) / 2;
+    return end + (positions_ == 0 ? half : std::min<int64_t>(half, positions_));
+  }
+  // The most rows that are held at a time of a sequence of `positions`, read in
+  // pieces that are no longer than the window.
+  int64_t most_held(int64_t positions) const {
+    return positions_ == 0
+        ? positions
+        : std::min<int64_t>(positions, int64_t{3} * positions_);
+  }
+  // As grown_end(), for one that is to hold a sequence of `positions`.
+  int64_t reserved_end(int64_t begin, int64_t positions) const {
+    return positions_ == 0
+        ? positions
+        : std::min<int64_t>(positions, begin + int64_t{2} * positions_);
+  }
+
+ private:
+  int positions_;
+};
+
+} // namespace ingle

@@ -1,0 +1,93 @@
+"""Makes tests/data/tiny_kv.json.
+
+    python tiny_kv_golden.py
+
+Greedy tokens and logits of tiny models (tiny_families.py, dense) in mlx-lm,
+f32, whose keys and values are quantised when they are written. mlx-lm's own
+quantised caches know no sliding window, no soft cap and convert in steps; so
+each row goes through mx.quantize and back on its way into a plain cache, which
+masks windows.
+"""
+
+import pathlib
+import tempfile
+
+import mlx.core as mx
+from mlx_lm.models.cache import KVCache
+
+import tiny_families
+import tiny_golden
+import truth
+
+GOLDEN = tiny_golden.GOLDEN.with_name("tiny_kv.json")
+LENGTHS = (5, 70)
+GROUP = 32
+TOKENS = 16
+
+
+class QuantizedOnWrite(KVCache):
+    def __init__(self, bits):
+        super().__init__()
+        self.held_bits = bits
+
+    def update_and_fetch(self, keys, values):
+        return super().update_and_fetch(self.held(keys), self.held(values))
+
+    def held(self, rows):
+        if self.held_bits is None:
+            return rows
+        parts = mx.quantize(rows, GROUP, self.held_bits)
+        return mx.dequantize(*parts, GROUP, self.held_bits)
+
+
+def bits_of(scheme, layers):
+    """By layer; None: in full."""
+    if scheme == "mixed":
+        return [(8, 4, None, 8)[i % 4] for i in range(layers)]
+    return [scheme] * layers
+
+
+def make_case(family, scheme):
+    config = tiny_families.config_of(family, False)
+    bits = bits_of(scheme, config["num_hidden_layers"])
+    with tempfile.TemporaryDirectory() as folder:
+        tiny_families.write(folder, config, tiny_families.parameters(config))
+        model = truth.load(pathlib.Path(folder))
+    answers = [
+        tiny_golden.answer(
+            model,
+            length,
+            lambda _: [QuantizedOnWrite(b) for b in bits],
+            TOKENS,
+        )
+        for length in LENGTHS
+    ]
+    print(family, scheme, [a["min_gap"] for a in answers], flush=True)
+    return {
+        "name": f"{family}_{scheme}",
+        "family": family,
+        "kv_config": [
+            {"layer_idx": i, "bits": b, "group_size": GROUP}
+            for i, b in enumerate(bits)
+            if b is not None
+        ],
+        "answers": answers,
+    }
+
+
+def main():
+    cases = [
+        make_case(family, scheme)
+        for family in ("gemma2", "gemma3_text", "mistral", "qwen3")
+        for scheme in (8, 4, "mixed")
+    ]
+    header = {
+        "made_by": "tools/oracle/tiny_kv_golden.py",
+        "command": "python tiny_kv_golden.py",
+        **truth.versions(),
+    }
+    truth.write_golden(GOLDEN, header, cases)
+
+
+if __name__ == "__main__":
+    main()
