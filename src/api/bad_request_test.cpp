@@ -224,12 +224,12 @@ INSTANTIATE_TEST_SUITE_P(
             kChat,
             with_user_message(R"(,"max_tokens":9999)"),
             "max_tokens",
-            "the prompt has 6 tokens and max_tokens is 9999, together more than the model's context of 4096 tokens: shorten the prompt or lower max_tokens"},
+            "the prompt has 6 tokens and max_tokens is 9999, together 10005, more than the model's context of 4096 tokens: shorten the prompt or lower max_tokens"},
         BadBody{
             kChat,
             with_user_message(R"(,"min_tokens":9999)"),
             "min_tokens",
-            "the prompt has 6 tokens and min_tokens is 9999, together more than the model's context of 4096 tokens: shorten the prompt or lower min_tokens"},
+            "the prompt has 6 tokens and min_tokens is 9999, together 10005, more than the model's context of 4096 tokens: shorten the prompt or lower min_tokens"},
         BadBody{
             kChat,
             with_user_message(R"(,"min_tokens":5,"max_tokens":4)"),

@@ -1,6 +1,7 @@
 #include "api/error_body.h"
 
 #include "api/json_reader.h"
+#include "engine/generator_errors.h"
 
 namespace ingle {
 namespace {
@@ -22,6 +23,13 @@ std::string shortened(const std::string& message) {
     --end;
   }
   return message.substr(0, end).append(kEllipsis);
+}
+
+std::string_view error_type(const Status& status) {
+  if (status.reason() == kContextOverBudget) {
+    return "memory_admission";
+  }
+  return http_status(status) < 500 ? "invalid_request_error" : "server_error";
 }
 
 } // namespace
@@ -53,8 +61,7 @@ int http_status(const Status& status) {
 std::string error_body(const Status& status) {
   Json error;
   error["message"] = shortened(status.message());
-  error["type"] =
-      http_status(status) < 500 ? "invalid_request_error" : "server_error";
+  error["type"] = error_type(status);
   error["param"] = string_or_null(status.where());
   error["code"] = string_or_null(status.reason());
   Json body;

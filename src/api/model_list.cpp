@@ -13,7 +13,7 @@ Json model_object(const ServedModel& model) {
   object["created"] =
       duration_cast<std::chrono::seconds>(model.created).count();
   object["owned_by"] = "ingle";
-  object["context_window"] = model.context_length;
+  object["context_window"] = model.usable_context();
   return object;
 }
 

@@ -7,11 +7,13 @@
 #include <variant>
 
 #include "api/json_reader.h"
+#include "engine/generator_errors.h"
 
 namespace ingle {
 namespace {
 
 constexpr int kCompletionMaxTokens = 512;
+constexpr char kContextExceeded[] = "context_length_exceeded";
 
 std::string template_context(
     const ChatRequest& request,
@@ -39,7 +41,7 @@ size_t context_of(const ServedModel& model) {
 }
 
 Status too_long(const std::string& path, const std::string& what) {
-  return invalid_field(path, what).with_reason("context_length_exceeded");
+  return invalid_field(path, what).with_reason(kContextExceeded);
 }
 
 void drop_doubled_bos(std::vector<TokenId>& ids, const ServedModel& model) {
@@ -68,6 +70,66 @@ Status drop_appended_eos(std::vector<TokenId>& ids, const ServedModel& model) {
   return {};
 }
 
+// What prompt and answer have to fit in together.
+struct Limit {
+  size_t tokens = 0;
+  std::string name;
+  std::string reason; // of a refusal
+};
+
+Limit context_limit(const ServedModel& model) {
+  const size_t context = context_of(model);
+  return {
+      context,
+      "the model's context of " + std::to_string(context) + " tokens",
+      kContextExceeded};
+}
+
+Limit memory_limit(const ServedModel& model) {
+  const auto fitting = static_cast<size_t>(std::max(model.memory_context, 0));
+  return {
+      fitting,
+      "the " + std::to_string(fitting) +
+          " tokens that fit in the server's memory budget",
+      kContextOverBudget};
+}
+
+// Errors: kInvalidRequest; the message has what is needed, and its parts.
+Status check_limit(
+    size_t prompt_tokens,
+    const RequestOptions& options,
+    const std::string& path,
+    const Limit& limit) {
+  const std::string prompt_has =
+      "the prompt has " + std::to_string(prompt_tokens) + " tokens";
+  const bool leaves_room = prompt_tokens < limit.tokens ||
+      (prompt_tokens == limit.tokens && options.max_tokens == 0);
+  if (!leaves_room) {
+    return invalid_field(
+               path,
+               prompt_has + ", which leaves no room for an answer in " +
+                   limit.name + ": shorten it")
+        .with_reason(limit.reason);
+  }
+  const size_t left = limit.tokens - prompt_tokens;
+  const std::pair<std::string, int> fields[] = {
+      {options.max_tokens_field, options.max_tokens.value_or(0)},
+      {"min_tokens", options.min_tokens}};
+  for (const auto& [field, asked] : fields) {
+    const auto needed = static_cast<size_t>(std::max(asked, 0));
+    if (needed > left) {
+      return invalid_field(
+                 field,
+                 prompt_has + " and " + field + " is " + std::to_string(asked) +
+                     ", together " + std::to_string(prompt_tokens + needed) +
+                     ", more than " + limit.name +
+                     ": shorten the prompt or lower " + field)
+          .with_reason(limit.reason);
+    }
+  }
+  return {};
+}
+
 // `fallback`: the answer's length where the request leaves it open.
 Result<int> resolve_max_tokens(
     size_t prompt_tokens,
@@ -75,38 +137,13 @@ Result<int> resolve_max_tokens(
     int fallback,
     const std::string& path,
     const ServedModel& model) {
-  const size_t context = context_of(model);
-  const std::string prompt_has =
-      "the prompt has " + std::to_string(prompt_tokens) + " tokens";
-  const std::string context_is =
-      " the model's context of " + std::to_string(context) + " tokens";
-  const std::optional<int> asked = options.max_tokens;
-  const bool leaves_room =
-      prompt_tokens < context || (prompt_tokens == context && asked == 0);
-  if (!leaves_room) {
-    return too_long(
-        path,
-        prompt_has + ", which leaves no room for an answer in" + context_is +
-            ": shorten it");
+  for (const Limit& limit : {context_limit(model), memory_limit(model)}) {
+    INGLE_RETURN_IF_ERROR(check_limit(prompt_tokens, options, path, limit));
   }
-  const auto left = static_cast<int>(context - prompt_tokens);
-  const std::string& field = options.max_tokens_field;
-  if (asked.value_or(0) > left) {
-    return too_long(
-        field,
-        prompt_has + " and " + field + " is " + std::to_string(*asked) +
-            ", together more than" + context_is +
-            ": shorten the prompt or lower " + field);
-  }
-  if (options.min_tokens > left) {
-    return too_long(
-        "min_tokens",
-        prompt_has + " and min_tokens is " +
-            std::to_string(options.min_tokens) + ", together more than" +
-            context_is + ": shorten the prompt or lower min_tokens");
-  }
+  const int left = model.usable_context() - static_cast<int>(prompt_tokens);
   const int open = model.defaults.max_tokens.value_or(fallback);
-  return asked.value_or(std::min(std::max(open, options.min_tokens), left));
+  return options.max_tokens.value_or(
+      std::min(std::max(open, options.min_tokens), left));
 }
 
 Status check_bias(const SamplingParams& sampling, const ServedModel& model) {

@@ -219,6 +219,29 @@ TEST(Prompt, OverTheContextIsRefused) {
   }
 }
 
+// Acceptance 101, with the HTTP side in tests/e2e/test_memory.py.
+TEST(Prompt, OverTheMemoryBudgetIsRefusedWithItsParts) {
+  ServedModel model = make_fake_model();
+  model.memory_context = 10;
+  EXPECT_EQ(completion(model, "abc")->max_tokens, 6); // clamped
+  EXPECT_EQ(completion(model, "abc", R"(,"max_tokens":6)")->max_tokens, 6);
+  const Status refused =
+      completion(model, "abc", R"(,"max_tokens":7)").status();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidRequest);
+  EXPECT_EQ(refused.reason(), "context_over_budget");
+  EXPECT_EQ(
+      refused.message(),
+      "max_tokens: the prompt has 4 tokens and max_tokens is 7, together 11, "
+      "more than the 10 tokens that fit in the server's memory budget: shorten "
+      "the prompt or lower max_tokens");
+  EXPECT_EQ(
+      completion(model, "abcdefghi").status().reason(), "context_over_budget");
+  // What no budget would make possible is said first.
+  EXPECT_EQ(
+      completion(model, "abc", R"(,"max_tokens":9999)").status().reason(),
+      "context_length_exceeded");
+}
+
 TEST(Prompt, RefusalNamesTheFieldThatWasSent) {
   const ServedModel model = make_fake_model();
   EXPECT_EQ(

@@ -22,6 +22,7 @@
 #include "cli/sampling_flags.h"
 #include "cli/stop_signals.h"
 #include "engine/engine.h"
+#include "engine/generator_errors.h"
 
 namespace ingle {
 namespace {
@@ -341,15 +342,17 @@ void Chat::say(const ChatInput& input) {
 }
 
 void Chat::report_failure(const Status& status) const {
-  if (status.reason() != "context_length_exceeded") {
+  const bool is_model = status.reason() == "context_length_exceeded";
+  if (!is_model && status.reason() != kContextOverBudget) {
     report(status);
     return;
   }
   const bool is_first = conversation_.turns() == 0;
   report(Status::invalid_request(
       "the " + std::string(is_first ? "message" : "conversation") +
-      " does not fit the model's context of " +
-      std::to_string(model_->context_length) + " tokens: " +
+      " does not fit " +
+      (is_model ? "the model's context" : "the memory budget's context") +
+      " of " + std::to_string(model_->usable_context()) + " tokens: " +
       (is_first ? "send less text" : "/clear starts a new conversation")));
 }
 
@@ -371,8 +374,8 @@ void Chat::describe(const GenerationEnd& end) const {
   if (end.reason == FinishReason::kCancelled) {
     text += " stopped";
   } else if (end.reason == FinishReason::kLength) {
-    const bool is_full =
-        stats.prompt_tokens + stats.generated_tokens >= model_->context_length;
+    const bool is_full = stats.prompt_tokens + stats.generated_tokens >=
+        model_->usable_context();
     text += is_full ? " the context is full: /clear starts a new conversation"
                     : " cut off by --max-tokens";
   }
@@ -411,6 +414,7 @@ void add_chat(CLI::App& app, const Environment& env, Run& run) {
       "chat",
       "Talk to a model on the terminal; or give it one message, by a pipe");
   add_engine_flags(*command, flags->engine);
+  add_memory_flag(*command, flags->engine);
   command->add_option(
       "--system", flags->system, "What the model is to be: the system prompt");
   command

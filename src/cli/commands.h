@@ -18,6 +18,7 @@ using Run = std::function<int()>;
 void add_serve(CLI::App& app, const Environment& env, Run& run);
 void add_generate(CLI::App& app, const Environment& env, Run& run);
 void add_chat(CLI::App& app, const Environment& env, Run& run);
+void add_fit(CLI::App& app, const Environment& env, Run& run);
 void add_bench(CLI::App& app, const Environment& env, Run& run);
 void add_import(CLI::App& app, const Environment& env, Run& run);
 void add_get(CLI::App& app, const Environment& env, Run& run);

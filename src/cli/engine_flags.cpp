@@ -4,6 +4,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/machine.h"
+#include "model/memory_plan.h"
+
 namespace ingle {
 namespace {
 
@@ -66,6 +69,24 @@ RunOptions EngineFlags::run_options(const Environment& env) const {
     options.kv_quant = KvQuant::kOff;
   }
   return options;
+}
+
+uint64_t EngineFlags::usable_memory() const {
+  constexpr double kGigabyte = 1e9;
+  return memory_budget ? static_cast<uint64_t>(*memory_budget * kGigabyte)
+                       : ingle::usable_memory(machine_memory());
+}
+
+void add_memory_flag(CLI::App& command, EngineFlags& flags) {
+  constexpr double kMost = 1e6;
+  command
+      .add_option(
+          "--memory-budget",
+          flags.memory_budget,
+          "Memory that may be used, in GB (default: three quarters of what "
+          "the machine has)")
+      ->type_name("GB")
+      ->check(CLI::Range(0.0, kMost).description(""));
 }
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {

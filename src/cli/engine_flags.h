@@ -21,16 +21,23 @@ struct EngineFlags {
   int threads = 0; // 0: one for each physical core
   std::string kv_quant = "config"; // "config", "off", "8" or "4"
   int kv_group_size = 64; // of 8 or 4 bits
+  // GB; nothing: three quarters of the machine's.
+  std::optional<double> memory_budget;
 
   bool is_kv_uniform() const {
     return kv_quant == "4" || kv_quant == "8";
   }
   RunOptions run_options(const Environment& env) const;
+  // Bytes that the process may take.
+  uint64_t usable_memory() const;
 };
 
 // --model, --numerics, --exact, --threads, --kv-quant, --kv-group-size. `flags`
 // outlives the parsing.
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
+
+// --memory-budget.
+void add_memory_flag(CLI::App& command, EngineFlags& flags);
 
 // As --numerics spells it: "near", "fast", "exact"; "native" for MLX's own.
 std::string_view to_string(Numerics numerics);

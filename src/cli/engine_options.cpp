@@ -11,6 +11,7 @@ Result<EngineOptions> engine_options(
   EngineOptions options;
   INGLE_ASSIGN_OR_RETURN(options.model_folder, resolve_model(env, flags.model));
   options.run = flags.run_options(env);
+  options.usable_memory = flags.usable_memory();
   options.on_load_progress = loading.callback();
   return options;
 }

@@ -160,7 +160,7 @@ Result<GenerationRequest> make_request(
   GenerationRequest request;
   INGLE_ASSIGN_OR_RETURN(request.prompt, prompt_ids(flags, model));
   const int room =
-      model.context_length - static_cast<int>(request.prompt.size());
+      model.usable_context() - static_cast<int>(request.prompt.size());
   request.max_tokens = std::max(1, std::min(flags.max_tokens, room));
   flags.sampling.apply_to(request.sampling); // greedy, where not given
   request.ignore_eos = flags.ignore_eos;
@@ -207,6 +207,7 @@ void add_generate(CLI::App& app, const Environment& env, Run& run) {
   CLI::App* command = app.add_subcommand(
       "generate", "Answer one prompt, printed as it is decoded");
   add_engine_flags(*command, flags->engine);
+  add_memory_flag(*command, flags->engine);
   command->add_option(
       "--prompt",
       flags->prompt,

@@ -32,6 +32,7 @@ int run(int argc, char** argv) {
   ingle::add_serve(app, env, chosen);
   ingle::add_chat(app, env, chosen);
   ingle::add_generate(app, env, chosen);
+  ingle::add_fit(app, env, chosen);
   ingle::add_bench(app, env, chosen);
   ingle::add_import(app, env, chosen);
   ingle::add_get(app, env, chosen);

@@ -108,7 +108,11 @@ void print_ready(
   print_line("  address  " + url + "/v1");
   print_line(
       "  model    " + model.name + ", a context of " +
-      std::to_string(model.context_length) + " tokens");
+      std::to_string(model.usable_context()) + " tokens" +
+      (model.memory_context < model.context_length
+           ? ", of " + std::to_string(model.context_length) +
+               " that more memory would hold"
+           : ""));
   print_line("  compute  " + model.compute);
   print_line(
       "  memory   " + human_bytes(static_cast<double>(model.weight_bytes)) +
@@ -166,6 +170,7 @@ void add_serve(CLI::App& app, const Environment& env, Run& run) {
   CLI::App* command = app.add_subcommand(
       "serve", "Serve a model over the OpenAI API until Ctrl-C");
   add_engine_flags(*command, flags->engine);
+  add_memory_flag(*command, flags->engine);
   command->add_option("--host", flags->host, "Address to listen on")
       ->capture_default_str();
   command

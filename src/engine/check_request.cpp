@@ -5,6 +5,8 @@
 #include <limits>
 #include <string>
 
+#include "engine/generator_errors.h"
+
 namespace ingle {
 namespace {
 
@@ -129,6 +131,22 @@ Status context_length_exceeded(
       .with_where(prompt_tokens > context ? "prompt" : "max_tokens");
 }
 
+// They do not fit in memory.
+Status context_over_budget(
+    int64_t prompt_tokens,
+    int64_t max_tokens,
+    int64_t fitting) {
+  return Status::invalid_request(
+             "the prompt has " + std::to_string(prompt_tokens) +
+             " tokens and the answer may have " + std::to_string(max_tokens) +
+             ", together " + std::to_string(prompt_tokens + max_tokens) +
+             ", but " + std::to_string(fitting) +
+             " fit in the memory that may be used: ask for less, or allow "
+             "more with --memory-budget")
+      .with_reason(kContextOverBudget)
+      .with_where(prompt_tokens > fitting ? "prompt" : "max_tokens");
+}
+
 Status check_lengths(const GenerationRequest& request) {
   INGLE_RETURN_IF_ERROR(check_at_least("max_tokens", request.max_tokens, 0));
   INGLE_RETURN_IF_ERROR(check_at_least("min_tokens", request.min_tokens, 0));
@@ -152,6 +170,10 @@ Status check_request(
   if (prompt_tokens + request.max_tokens > model.context_length) {
     return context_length_exceeded(
         prompt_tokens, request.max_tokens, model.context_length);
+  }
+  if (prompt_tokens + request.max_tokens > model.memory_context) {
+    return context_over_budget(
+        prompt_tokens, request.max_tokens, model.memory_context);
   }
   return Status::ok();
 }

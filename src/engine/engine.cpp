@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
 #include "model/load_model.h"
+#include "model/memory_plan.h"
 
 namespace ingle {
 namespace {
@@ -66,6 +68,35 @@ std::string describe_compute(const Model& model) {
       (threads == 1 ? " thread" : " threads");
 }
 
+std::string megabytes(uint64_t bytes) {
+  return std::to_string((bytes + 999'999) / 1'000'000) + " MB";
+}
+
+// So many tokens of a sequence fit in memory. Errors: kOverloaded, reason
+// "over_memory_budget" (not one does); those of MemoryPlan.
+Result<int> fit(const EngineOptions& options, FileSystem& fs) {
+  if (!options.usable_memory) {
+    return std::numeric_limits<int>::max();
+  }
+  const uint64_t usable = *options.usable_memory;
+  INGLE_ASSIGN_OR_RETURN(
+      const MemoryPlan plan,
+      MemoryPlan::of(
+          fs, options.model_folder, options.run, options.prefill_chunk));
+  const int64_t context = plan.max_context(usable);
+  if (context < 1) {
+    const MemoryUse use = plan.at(1);
+    return Status::overloaded(
+               options.model_folder + " takes " + megabytes(use.total()) +
+               " to read its first token (" + megabytes(use.weights) +
+               " of weights), and " + megabytes(usable) +
+               " may be used: allow more with --memory-budget, or take a "
+               "smaller model")
+        .with_reason("over_memory_budget");
+  }
+  return static_cast<int>(context);
+}
+
 } // namespace
 
 // What lives on the engine thread.
@@ -75,6 +106,7 @@ class Engine::Runner {
       : options_(options), fs_(fs), clock_(clock) {}
 
   Result<std::shared_ptr<const ServedModel>> load(std::stop_token stop) {
+    INGLE_ASSIGN_OR_RETURN(const int memory_context, fit(options_, fs_));
     INGLE_ASSIGN_OR_RETURN(
         model_,
         load_model(
@@ -91,6 +123,7 @@ class Engine::Runner {
             options_.model_folder,
             model_->config(),
             options_.defaults));
+    served->memory_context = memory_context;
     served->weight_bytes = model_->weight_bytes();
     served->compute = describe_compute(*model_);
     INGLE_RETURN_IF_ERROR(

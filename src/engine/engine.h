@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,6 +29,9 @@ struct EngineOptions {
   // Told of the bytes of weights that are loaded, on the engine thread.
   std::function<void(uint64_t done, uint64_t total)> on_load_progress;
   int prefill_chunk = 512; // tokens
+  // Bytes that the process may take, by MemoryPlan; nothing: as many as there
+  // are. A model that takes them all before its first token isn't loaded.
+  std::optional<uint64_t> usable_memory;
   size_t queue_limit = 256; // generations that wait or run
 };
 

@@ -6,6 +6,9 @@
 
 namespace ingle {
 
+// The reason of a refusal: prompt and answer do not fit in memory.
+inline constexpr char kContextOverBudget[] = "context_over_budget";
+
 inline Status model_loading() {
   return Status::overloaded("the model is still loading, try again soon")
       .with_reason("model_loading");

@@ -1,9 +1,11 @@
 // The loaded model as the API sees it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -44,6 +46,8 @@ struct ServedModel {
   std::string name; // the folder's name
   std::chrono::milliseconds created{}; // since the epoch, when it was loaded
   int context_length = 0; // tokens, prompt and answer together
+  // So many tokens of one sequence fit in the memory that may be used.
+  int memory_context = std::numeric_limits<int>::max();
   int vocab_size = 0; // rows of the embedding
   size_t weight_bytes = 0; // of memory
   std::string compute; // by what: "avx512 kernels, 2 threads"
@@ -56,6 +60,11 @@ struct ServedModel {
   // Those of kSpecialTokens that tokenizer_config.json has, and their texts,
   // none of which is empty.
   std::map<std::string, std::string, std::less<>> special_tokens;
+
+  // What a request may have.
+  int usable_context() const {
+    return std::min(context_length, memory_context);
+  }
 
   // Nothing: the model has none of this name, or no tokenizer.
   std::optional<TokenId> special_token_id(std::string_view key) const {

@@ -119,7 +119,7 @@ class KernelOpsTest : public testing::TestWithParam<Isa> {
   KvState make_kv(const CpuKernels* with, size_t layers = 1) const {
     std::vector<std::unique_ptr<KvCache>> caches;
     for (size_t i = 0; i < layers; ++i) {
-      caches.push_back(make_kv_cache(kShape, mx::float32, with));
+      caches.push_back(make_kv_cache(kShape, mx::float32, with != nullptr));
     }
     return KvState(std::move(caches));
   }

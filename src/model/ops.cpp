@@ -254,11 +254,9 @@ mx::array norm_and_head(
   return soft_cap > 0 ? soften(logits, soft_cap) : logits;
 }
 
-std::unique_ptr<KvCache> make_kv_cache(
-    const AttentionShape& shape,
-    mx::Dtype dtype,
-    const CpuKernels* kernels) {
-  if (kernels != nullptr) {
+std::unique_ptr<KvCache>
+make_kv_cache(const AttentionShape& shape, mx::Dtype dtype, bool for_kernels) {
+  if (for_kernels) {
     const KvBlockShape block = shape.kv
         ? KvBlockShape{shape.head_dim, shape.kv->bits, shape.kv->group_size}
         : KvBlockShape{shape.head_dim};

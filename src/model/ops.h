@@ -138,9 +138,7 @@ mx::array norm_and_head(
     float soft_cap = 0);
 
 // The cache of a layer that these ops append to.
-std::unique_ptr<KvCache> make_kv_cache(
-    const AttentionShape& shape,
-    mx::Dtype dtype,
-    const CpuKernels* kernels);
+std::unique_ptr<KvCache>
+make_kv_cache(const AttentionShape& shape, mx::Dtype dtype, bool for_kernels);
 
 } // namespace ingle

@@ -94,7 +94,7 @@ def test_bad_ids_are_one_clear_line(model, ids):
 
 @pytest.mark.parametrize(
     "command",
-    ["serve", "generate", "bench", "import", "get", "ls", "doctor"],
+    ["serve", "generate", "bench", "fit", "import", "get", "ls", "doctor"],
 )
 def test_every_command_has_help_with_an_example(binary, command):
     done = ingle_process.run(command, "--help")
@@ -102,10 +102,10 @@ def test_every_command_has_help_with_an_example(binary, command):
     assert f"ingle {command}" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["serve", "chat", "generate", "bench"])
+@pytest.mark.parametrize("command", ["serve", "chat", "generate", "bench", "fit"])
 def test_commands_that_load_a_model_choose_how_it_runs(binary, command):
     shown = ingle_process.run(command, "--help").stdout
-    for flag in ("--model", "--numerics", "--exact", "--threads"):
+    for flag in ("--model", "--numerics", "--exact", "--threads", "--kv-quant"):
         assert flag in shown
     done = ingle_process.run(command, "--exact", "--numerics", "fast")
     assert done.returncode == 2

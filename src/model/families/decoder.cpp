@@ -16,13 +16,29 @@ struct Weights {
   std::optional<Matrix> head; // [V, D]; none: tied to the embedding
 };
 
+AttentionShape shape_of(
+    const ModelConfig& config,
+    const LayerConfig& layer,
+    const std::optional<KvQuantization>& kv) {
+  return {
+      config.num_attention_heads,
+      config.num_key_value_heads,
+      config.head_dim,
+      config.attention_scale,
+      config.attention_soft_cap,
+      layer.window,
+      kv};
+}
+
 class Decoder final : public Model {
  public:
   Decoder(
       ModelConfig config,
+      KvQuantizations kv,
       Weights weights,
       std::unique_ptr<CpuKernels> kernels)
       : config_(std::move(config)),
+        kv_(std::move(kv)),
         weights_(std::move(weights)),
         kernels_(std::move(kernels)) {
     for (const RopeConfig& rope : config_.ropes) {
@@ -39,12 +55,8 @@ class Decoder final : public Model {
   }
 
   KvState make_kv() const override {
-    std::vector<std::unique_ptr<KvCache>> caches;
-    for (const DecoderLayer& layer : weights_.layers) {
-      caches.push_back(
-          make_kv_cache(layer.shape, weights_.norm.dtype(), kernels_.get()));
-    }
-    return KvState(std::move(caches));
+    return make_decoder_kv(
+        config_, kv_, weights_.norm.dtype(), kernels_ != nullptr);
   }
 
   std::optional<mx::array> forward(std::span<const Row> rows) const override {
@@ -73,24 +85,11 @@ class Decoder final : public Model {
 
  private:
   ModelConfig config_;
+  KvQuantizations kv_;
   Weights weights_;
   std::unique_ptr<CpuKernels> kernels_;
   std::vector<Rope> ropes_;
 };
-
-AttentionShape shape_of(
-    const ModelConfig& config,
-    const LayerConfig& layer,
-    const std::optional<KvQuantization>& kv) {
-  return {
-      config.num_attention_heads,
-      config.num_key_value_heads,
-      config.head_dim,
-      config.attention_scale,
-      config.attention_soft_cap,
-      layer.window,
-      kv};
-}
 
 // As it multiplies, times `scale`.
 Result<mx::array> take_norm(
@@ -233,6 +232,19 @@ Result<std::optional<Matrix>> take_head(
 
 } // namespace
 
+KvState make_decoder_kv(
+    const ModelConfig& config,
+    const KvQuantizations& kv,
+    mx::Dtype dtype,
+    bool for_kernels) {
+  std::vector<std::unique_ptr<KvCache>> caches;
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    caches.push_back(make_kv_cache(
+        shape_of(config, config.layers[i], kv[i]), dtype, for_kernels));
+  }
+  return KvState(std::move(caches));
+}
+
 Result<std::unique_ptr<const Model>> load_decoder(
     const ModelConfig& config,
     const KvQuantizations& kv,
@@ -266,6 +278,7 @@ Result<std::unique_ptr<const Model>> load_decoder(
   return run_mlx("load", [&] {
     return std::unique_ptr<const Model>(std::make_unique<Decoder>(
         config,
+        kv,
         Weights{
             std::move(embedding),
             std::move(layers),

@@ -22,4 +22,12 @@ Result<std::unique_ptr<const Model>> load_decoder(
     WeightSource& weights,
     std::unique_ptr<CpuKernels> kernels);
 
+// An empty state for such a model. `dtype`: of its rows, where MLX's own ops
+// compute and not the kernels.
+KvState make_decoder_kv(
+    const ModelConfig& config,
+    const KvQuantizations& kv,
+    mx::Dtype dtype,
+    bool for_kernels);
+
 } // namespace ingle

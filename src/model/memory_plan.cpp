@@ -1,0 +1,134 @@
+#include "model/memory_plan.h"
+
+#include <algorithm>
+
+#include "model/families/decoder.h"
+#include "model/kv_config.h"
+#include "weights/safetensors_reader.h"
+
+namespace ingle {
+namespace {
+
+constexpr uint64_t kFloat = sizeof(float);
+
+// Measured (docs/memory.md): code and libraries, and what a tokenizer takes for
+// each byte of its file.
+constexpr uint64_t kProgramBytes = 22'000'000;
+constexpr uint64_t kTokenizerFactor = 24;
+
+uint64_t product(int64_t a, int64_t b) {
+  return static_cast<uint64_t>(a) * static_cast<uint64_t>(b);
+}
+
+uint64_t program_bytes(FileSystem& fs, const std::string& folder) {
+  const auto tokenizer = fs.stat(join_path(folder, "tokenizer.json"));
+  return kProgramBytes +
+      (tokenizer.is_ok() ? kTokenizerFactor * tokenizer->size : 0);
+}
+
+// Of one tensor where everything is computed exactly: unpacked to f32, scales
+// and biases with their weight.
+uint64_t
+exact_bytes(const std::string& name, const TensorView& tensor, int bits) {
+  if (name.ends_with(".scales") || name.ends_with(".biases")) {
+    return 0;
+  }
+  const uint64_t size = tensor.bytes.size();
+  return tensor.type == TensorType::kU32
+      ? size * 8 / static_cast<uint64_t>(bits) * kFloat
+      : size / element_size(tensor.type) * kFloat;
+}
+
+int bits_of(const ModelConfig& config, std::string_view tensor) {
+  constexpr std::string_view kWeight = ".weight";
+  if (tensor.ends_with(kWeight)) {
+    tensor.remove_suffix(kWeight.size());
+  }
+  const auto quantization = config.quantization.of(tensor);
+  return quantization ? quantization->bits : 32;
+}
+
+// Kernels and MLX's own ops hold the rest as it is in the file.
+uint64_t weight_bytes(
+    const WeightFolder& folder,
+    const ModelConfig& config,
+    Numerics numerics) {
+  if (numerics != Numerics::kExact) {
+    return folder.total_bytes();
+  }
+  uint64_t total = 0;
+  for (const auto& [name, tensor] : folder.tensors()) {
+    total += exact_bytes(name, tensor, bits_of(config, name));
+  }
+  return total;
+}
+
+} // namespace
+
+Result<MemoryPlan> MemoryPlan::of(
+    FileSystem& fs,
+    const std::string& folder,
+    const RunOptions& options,
+    int chunk) {
+  const std::string path = join_path(folder, "config.json");
+  INGLE_ASSIGN_OR_RETURN(const std::string json, fs.read(path));
+  INGLE_ASSIGN_OR_RETURN(ModelConfig config, parse_model_config(json, path));
+  INGLE_ASSIGN_OR_RETURN(
+      const KvQuantizations kv, kv_quantizations(fs, folder, config, options));
+  INGLE_ASSIGN_OR_RETURN(const auto weights, WeightFolder::open(fs, folder));
+  const bool kernels = uses_kernels(options.numerics);
+  const mx::Dtype dtype =
+      options.numerics == Numerics::kNative ? mx::bfloat16 : mx::float32;
+  KvState caches = make_decoder_kv(config, kv, dtype, kernels);
+  MemoryPlan plan(std::move(config), std::move(caches));
+  plan.numerics_ = options.numerics;
+  plan.program_bytes_ = program_bytes(fs, folder);
+  plan.weight_bytes_ = weight_bytes(*weights, plan.config_, options.numerics);
+  plan.chunk_ = chunk;
+  return plan;
+}
+
+uint64_t MemoryPlan::work_bytes(int64_t positions) const {
+  const int64_t hidden = config_.hidden_size;
+  const int64_t inner = config_.intermediate_size;
+  const int64_t heads = config_.num_attention_heads;
+  const int64_t queries = heads * config_.head_dim;
+  const int64_t projected =
+      queries + int64_t{2} * config_.num_key_value_heads * config_.head_dim;
+  const uint64_t logits = product(config_.vocab_size, 2 * kFloat);
+  if (uses_kernels(numerics_)) {
+    // What KernelContext and CpuKernels keep: a layer's input and output, what
+    // is between its halves and what is added; inputs of products are two
+    // planes of integers with their scales.
+    const int64_t floats = 5 * hidden + std::max(projected, inner) + queries;
+    const int64_t planes = 5 * std::max({hidden, inner, queries}) / 2;
+    return logits + product(chunk_, floats * kFloat + planes);
+  }
+  // What MLX holds of a layer at a time, all scores and their softmax.
+  const int64_t floats = 6 * hidden + 2 * projected + 3 * inner;
+  return logits + product(chunk_, (floats + 2 * heads * positions) * kFloat);
+}
+
+MemoryUse MemoryPlan::at(int64_t positions) const {
+  return {
+      program_bytes_,
+      weight_bytes_,
+      caches_.bytes_for(positions),
+      work_bytes(positions)};
+}
+
+int64_t MemoryPlan::max_context(uint64_t usable) const {
+  int64_t fits = 0;
+  int64_t too_long = int64_t{config_.max_position_embeddings} + 1;
+  while (too_long - fits > 1) {
+    const int64_t middle = fits + (too_long - fits) / 2;
+    (at(middle).total() <= usable ? fits : too_long) = middle;
+  }
+  return fits;
+}
+
+uint64_t usable_memory(uint64_t machine_bytes) {
+  return machine_bytes / 4 * 3;
+}
+
+} // namespace ingle
