@@ -6,12 +6,15 @@
 // Nth call of another).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace ingle {
@@ -61,6 +64,7 @@ inline constexpr uint64_t kMaxReadBytes = uint64_t{256} << 20;
 struct FileInfo {
   uint64_t size = 0; // bytes
   bool is_directory = false;
+  std::chrono::seconds modified{}; // since the epoch
 };
 
 struct SpaceInfo {
@@ -83,16 +87,34 @@ class FileSystem {
   // kNoSpace, kIo.
   virtual Result<std::unique_ptr<WritableFile>> create(
       const std::string& path) = 0;
+  // As create(), where nothing has the name yet: of several that try at once,
+  // in this process or others, one succeeds. Null: the name is taken.
+  virtual Result<std::unique_ptr<WritableFile>> create_new(
+      const std::string& path) = 0;
+  // Goes on at the end of a file that is there. Errors: kNotFound, kIo.
+  virtual Result<std::unique_ptr<WritableFile>> open_to_append(
+      const std::string& path) = 0;
+  // A symbolic link; a relative `target` starts at the link's folder, and need
+  // not be there. Errors: kNotFound (no such folder), kNoSpace, kIo (also: the
+  // name is taken).
+  virtual Status create_link(
+      const std::string& target,
+      const std::string& path) = 0;
+  // A symbolic link's target; nothing where `path` is none. Errors: kNotFound,
+  // kIo.
+  virtual Result<std::optional<std::string>> read_link(
+      const std::string& path) = 0;
   // Atomic within one file system. Replaces a file; a folder is only replaced
   // when it is empty. Errors: kNotFound, kIo.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
-  // A file, or a folder with all that is in it; kOk where nothing is there.
+  // A file, or a folder with all that is in it, or a link, whose target stays;
+  // kOk where nothing is there.
   virtual Status remove(const std::string& path) = 0;
   // With its parents, mode 0700; kOk where it exists.
   virtual Status create_directory(const std::string& path) = 0;
   // Names (not paths) in the folder, sorted. Errors: kNotFound, kIo.
   virtual Result<std::vector<std::string>> list(const std::string& path) = 0;
-  // Errors: kNotFound, kIo.
+  // Of what a link leads to. Errors: kNotFound, kIo.
   virtual Result<FileInfo> stat(const std::string& path) = 0;
   // Makes renames in the folder durable. Errors: kNotFound, kIo.
   virtual Status sync_directory(const std::string& path) = 0;
@@ -114,7 +136,11 @@ class FileSystem {
 };
 
 std::unique_ptr<FileSystem> make_posix_file_system();
-std::unique_ptr<FileSystem> make_memory_file_system();
+// Times are those of `clock`, which outlives it; null: all at the epoch, as
+// those of folders are in any case. It follows links that a path ends with, not
+// those on the way.
+std::unique_ptr<FileSystem> make_memory_file_system(
+    const Clock* clock = nullptr);
 
 // `folder`/`name`, without a doubled slash.
 std::string join_path(std::string_view folder, std::string_view name);

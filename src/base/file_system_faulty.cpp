@@ -71,6 +71,38 @@ Result<std::unique_ptr<WritableFile>> FaultyFileSystem::create(
       std::make_unique<FaultyWritableFile>(std::move(file), state_, path));
 }
 
+Result<std::unique_ptr<WritableFile>> FaultyFileSystem::create_new(
+    const std::string& path) {
+  INGLE_RETURN_IF_ERROR(state_->enter(path));
+  INGLE_ASSIGN_OR_RETURN(auto file, inner_.create_new(path));
+  if (file == nullptr) {
+    return file;
+  }
+  return std::unique_ptr<WritableFile>(
+      std::make_unique<FaultyWritableFile>(std::move(file), state_, path));
+}
+
+Result<std::unique_ptr<WritableFile>> FaultyFileSystem::open_to_append(
+    const std::string& path) {
+  INGLE_RETURN_IF_ERROR(state_->enter(path));
+  INGLE_ASSIGN_OR_RETURN(auto file, inner_.open_to_append(path));
+  return std::unique_ptr<WritableFile>(
+      std::make_unique<FaultyWritableFile>(std::move(file), state_, path));
+}
+
+Status FaultyFileSystem::create_link(
+    const std::string& target,
+    const std::string& path) {
+  INGLE_RETURN_IF_ERROR(state_->enter(path));
+  return inner_.create_link(target, path);
+}
+
+Result<std::optional<std::string>> FaultyFileSystem::read_link(
+    const std::string& path) {
+  INGLE_RETURN_IF_ERROR(state_->enter(path));
+  return inner_.read_link(path);
+}
+
 Status FaultyFileSystem::rename(
     const std::string& from,
     const std::string& to) {

@@ -26,6 +26,14 @@ class FaultyFileSystem final : public FileSystem {
   Result<std::string> read(const std::string& path) override;
   Result<std::unique_ptr<WritableFile>> create(
       const std::string& path) override;
+  Result<std::unique_ptr<WritableFile>> create_new(
+      const std::string& path) override;
+  Result<std::unique_ptr<WritableFile>> open_to_append(
+      const std::string& path) override;
+  Status create_link(const std::string& target, const std::string& path)
+      override;
+  Result<std::optional<std::string>> read_link(
+      const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
   Status remove(const std::string& path) override;
   Status create_directory(const std::string& path) override;

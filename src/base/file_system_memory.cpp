@@ -1,6 +1,7 @@
 #include "base/file_system.h"
 
 #include <condition_variable>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
@@ -8,13 +9,26 @@
 namespace ingle {
 namespace {
 
-using Content = std::shared_ptr<std::string>;
+// A file, or a link.
+struct Node {
+  std::string text;
+  std::chrono::seconds modified{}; // since the epoch
+  std::optional<std::string> target; // of a link
+};
+
+using Content = std::shared_ptr<Node>;
+
+std::chrono::seconds time_of(const Clock* clock) {
+  return clock == nullptr
+      ? std::chrono::seconds()
+      : std::chrono::floor<std::chrono::seconds>(clock->since_epoch());
+}
 
 class MemoryMappedFile final : public MappedFile {
  public:
   explicit MemoryMappedFile(Content content) : content_(std::move(content)) {}
   ByteView bytes() const override {
-    return as_bytes(*content_);
+    return as_bytes(content_->text);
   }
 
  private:
@@ -23,11 +37,12 @@ class MemoryMappedFile final : public MappedFile {
 
 class MemoryWritableFile final : public WritableFile {
  public:
-  MemoryWritableFile(Content content, std::mutex& mutex)
-      : content_(std::move(content)), mutex_(mutex) {}
+  MemoryWritableFile(Content content, std::mutex& mutex, const Clock* clock)
+      : content_(std::move(content)), mutex_(mutex), clock_(clock) {}
   Status append(ByteView bytes) override {
     std::lock_guard lock(mutex_);
-    content_->append(as_text(bytes));
+    content_->text.append(as_text(bytes));
+    content_->modified = time_of(clock_);
     return Status::ok();
   }
   Status sync() override {
@@ -40,6 +55,7 @@ class MemoryWritableFile final : public WritableFile {
  private:
   Content content_;
   std::mutex& mutex_; // the file system's, which outlives its files
+  const Clock* clock_;
 };
 
 // The paths that are locked.
@@ -87,33 +103,66 @@ Status missing(const std::string& path) {
 // relative ones and always exists, as does "/".
 class MemoryFileSystem final : public FileSystem {
  public:
+  explicit MemoryFileSystem(const Clock* clock) : clock_(clock) {}
+
   Result<std::shared_ptr<MappedFile>> map(const std::string& path) override {
     std::lock_guard lock(mutex_);
-    const auto it = files_.find(path);
-    if (it == files_.end()) {
-      return missing(path);
-    }
+    INGLE_ASSIGN_OR_RETURN(auto content, find(path));
     return std::shared_ptr<MappedFile>(
-        std::make_shared<MemoryMappedFile>(it->second));
+        std::make_shared<MemoryMappedFile>(std::move(content)));
   }
 
   Result<std::string> read(const std::string& path) override {
     std::lock_guard lock(mutex_);
-    const auto it = files_.find(path);
-    if (it == files_.end()) {
-      return missing(path);
-    }
-    return *it->second;
+    INGLE_ASSIGN_OR_RETURN(const auto content, find(path));
+    return content->text;
   }
 
   Result<std::unique_ptr<WritableFile>> create(
       const std::string& path) override {
     std::lock_guard lock(mutex_);
     INGLE_RETURN_IF_ERROR(check_place_of_file(path));
-    auto content = std::make_shared<std::string>();
-    files_[path] = content;
-    return std::unique_ptr<WritableFile>(
-        std::make_unique<MemoryWritableFile>(std::move(content), mutex_));
+    return open(add(destination(path)));
+  }
+
+  Result<std::unique_ptr<WritableFile>> create_new(
+      const std::string& path) override {
+    std::lock_guard lock(mutex_);
+    if (files_.count(path) != 0 || is_directory(path)) {
+      return std::unique_ptr<WritableFile>();
+    }
+    INGLE_RETURN_IF_ERROR(check_place_of_file(path));
+    return open(add(path));
+  }
+
+  Result<std::unique_ptr<WritableFile>> open_to_append(
+      const std::string& path) override {
+    std::lock_guard lock(mutex_);
+    INGLE_ASSIGN_OR_RETURN(auto content, find(path));
+    return open(std::move(content));
+  }
+
+  Status create_link(const std::string& target, const std::string& path)
+      override {
+    std::lock_guard lock(mutex_);
+    if (files_.count(path) != 0) {
+      return Status::io(path + ": File exists");
+    }
+    INGLE_RETURN_IF_ERROR(check_place_of_file(path));
+    add(path)->target = target;
+    return Status::ok();
+  }
+
+  Result<std::optional<std::string>> read_link(
+      const std::string& path) override {
+    std::lock_guard lock(mutex_);
+    if (const auto it = files_.find(path); it != files_.end()) {
+      return it->second->target;
+    }
+    if (is_directory(path)) {
+      return std::optional<std::string>();
+    }
+    return missing(path);
   }
 
   Status rename(const std::string& from, const std::string& to) override {
@@ -188,13 +237,11 @@ class MemoryFileSystem final : public FileSystem {
 
   Result<FileInfo> stat(const std::string& path) override {
     std::lock_guard lock(mutex_);
-    if (const auto it = files_.find(path); it != files_.end()) {
-      return FileInfo{it->second->size(), false};
+    if (is_directory(destination(path))) {
+      return FileInfo{0, true, {}};
     }
-    if (is_directory(path)) {
-      return FileInfo{0, true};
-    }
-    return missing(path);
+    INGLE_ASSIGN_OR_RETURN(const auto content, find(path));
+    return FileInfo{content->text.size(), false, content->modified};
   }
 
   Status sync_directory(const std::string& path) override {
@@ -211,13 +258,51 @@ class MemoryFileSystem final : public FileSystem {
     {
       std::lock_guard lock(mutex_);
       INGLE_RETURN_IF_ERROR(check_place_of_file(path));
-      files_.try_emplace(path, std::make_shared<std::string>());
+      if (files_.count(path) == 0) {
+        add(path);
+      }
     }
     return std::unique_ptr<FileLock>(
         std::make_unique<MemoryFileLock>(locked_, path));
   }
 
  private:
+  // Where the links that `path` ends with lead.
+  std::string destination(std::string path) const {
+    constexpr int kMaxLinks = 8;
+    for (int i = 0; i < kMaxLinks; ++i) {
+      const auto it = files_.find(path);
+      if (it == files_.end() || !it->second->target) {
+        break;
+      }
+      // An absolute target stands for itself.
+      path = (std::filesystem::path(parent_path(path)) / *it->second->target)
+                 .lexically_normal()
+                 .string();
+    }
+    return path;
+  }
+
+  Result<Content> find(const std::string& path) const {
+    const auto it = files_.find(destination(path));
+    if (it == files_.end() || it->second->target) {
+      return missing(path);
+    }
+    return it->second;
+  }
+
+  Content add(const std::string& path) {
+    auto content = std::make_shared<Node>();
+    content->modified = time_of(clock_);
+    files_[path] = content;
+    return content;
+  }
+
+  Result<std::unique_ptr<WritableFile>> open(Content content) {
+    return std::unique_ptr<WritableFile>(std::make_unique<MemoryWritableFile>(
+        std::move(content), mutex_, clock_));
+  }
+
   // Not ok where no file can be.
   Status check_place_of_file(const std::string& path) const {
     if (!is_directory(parent_path(path))) {
@@ -257,6 +342,7 @@ class MemoryFileSystem final : public FileSystem {
     folders_ = std::move(moved_folders);
   }
 
+  const Clock* clock_;
   std::mutex mutex_;
   std::map<std::string, Content> files_;
   std::set<std::string> folders_;
@@ -265,8 +351,8 @@ class MemoryFileSystem final : public FileSystem {
 
 } // namespace
 
-std::unique_ptr<FileSystem> make_memory_file_system() {
-  return std::make_unique<MemoryFileSystem>();
+std::unique_ptr<FileSystem> make_memory_file_system(const Clock* clock) {
+  return std::make_unique<MemoryFileSystem>(clock);
 }
 
 } // namespace ingle

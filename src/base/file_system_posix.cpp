@@ -193,6 +193,50 @@ class PosixFileSystem final : public FileSystem {
         std::make_unique<PosixWritableFile>(std::move(fd), path));
   }
 
+  Result<std::unique_ptr<WritableFile>> create_new(
+      const std::string& path) override {
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    int fd;
+    do {
+      fd = ::open(path.c_str(), kFlags, 0600);
+    } while (fd < 0 && errno == EINTR);
+    if (fd < 0 && errno != EEXIST) {
+      return from_errno(path, errno);
+    }
+    std::unique_ptr<WritableFile> file;
+    if (fd >= 0) {
+      file = std::make_unique<PosixWritableFile>(UniqueFd(fd), path);
+    }
+    return file;
+  }
+
+  Result<std::unique_ptr<WritableFile>> open_to_append(
+      const std::string& path) override {
+    INGLE_ASSIGN_OR_RETURN(auto fd, open_fd(path, O_WRONLY | O_APPEND));
+    return std::unique_ptr<WritableFile>(
+        std::make_unique<PosixWritableFile>(std::move(fd), path));
+  }
+
+  Status create_link(const std::string& target, const std::string& path)
+      override {
+    return ::symlink(target.c_str(), path.c_str()) == 0
+        ? Status::ok()
+        : from_errno(path, errno);
+  }
+
+  Result<std::optional<std::string>> read_link(
+      const std::string& path) override {
+    std::error_code error;
+    auto target = std::filesystem::read_symlink(path, error);
+    if (error.value() == EINVAL) {
+      return std::optional<std::string>(); // there, and no link
+    }
+    if (error) {
+      return from_errno(path, error.value());
+    }
+    return std::optional(target.string());
+  }
+
   Status rename(const std::string& from, const std::string& to) override {
     if (::rename(from.c_str(), to.c_str()) == 0) {
       return Status::ok();
@@ -242,7 +286,10 @@ class PosixFileSystem final : public FileSystem {
     if (::stat(path.c_str(), &info) != 0) {
       return from_errno(path, errno);
     }
-    return FileInfo{static_cast<uint64_t>(info.st_size), S_ISDIR(info.st_mode)};
+    return FileInfo{
+        static_cast<uint64_t>(info.st_size),
+        S_ISDIR(info.st_mode),
+        std::chrono::seconds(info.st_mtime)};
   }
 
   Status sync_directory(const std::string& path) override {

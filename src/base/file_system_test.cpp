@@ -78,6 +78,73 @@ TEST_P(FileSystemTest, CreateTruncates) {
   EXPECT_EQ(*fs_->read(at("a")), "x");
 }
 
+TEST_P(FileSystemTest, CreateNewLeavesWhatHasTheName) {
+  write("a", "old");
+  const auto taken = fs_->create_new(at("a"));
+  ASSERT_TRUE(taken.is_ok());
+  EXPECT_EQ(*taken, nullptr);
+  EXPECT_EQ(*fs_->read(at("a")), "old");
+  ASSERT_TRUE(fs_->create_directory(at("folder")).is_ok());
+  EXPECT_EQ(*fs_->create_new(at("folder")), nullptr);
+  ASSERT_TRUE(fs_->create_link("nowhere", at("link")).is_ok());
+  EXPECT_EQ(*fs_->create_new(at("link")), nullptr);
+
+  const auto file = fs_->create_new(at("b"));
+  ASSERT_TRUE(file.is_ok() && *file != nullptr);
+  EXPECT_TRUE((*file)->append(as_bytes("new")).is_ok());
+  EXPECT_TRUE((*file)->close().is_ok());
+  EXPECT_EQ(*fs_->read(at("b")), "new");
+  EXPECT_EQ(
+      fs_->create_new(at("no/folder")).status().code(), StatusCode::kNotFound);
+}
+
+TEST_P(FileSystemTest, AppendGoesOnAtTheEnd) {
+  write("a", "one");
+  const auto file = fs_->open_to_append(at("a"));
+  ASSERT_TRUE(file.is_ok());
+  EXPECT_TRUE((*file)->append(as_bytes(" two")).is_ok());
+  EXPECT_TRUE((*file)->close().is_ok());
+  EXPECT_EQ(*fs_->read(at("a")), "one two");
+  EXPECT_EQ(
+      fs_->open_to_append(at("none")).status().code(), StatusCode::kNotFound);
+  EXPECT_FALSE(fs_->exists(at("none")));
+}
+
+TEST_P(FileSystemTest, LinkLeadsToItsTarget) {
+  ASSERT_TRUE(fs_->create_directory(at("blobs")).is_ok());
+  ASSERT_TRUE(fs_->create_directory(at("snapshots/x")).is_ok());
+  write("blobs/b", "text");
+  const std::string link = at("snapshots/x/file");
+  ASSERT_TRUE(fs_->create_link("../../blobs/b", link).is_ok());
+  EXPECT_EQ(*fs_->read_link(link), "../../blobs/b");
+  EXPECT_EQ(*fs_->read(link), "text");
+  EXPECT_EQ(as_text((*fs_->map(link))->bytes()), "text");
+  EXPECT_EQ(fs_->stat(link)->size, 4u);
+  EXPECT_EQ(*fs_->list(at("snapshots/x")), std::vector<std::string>{"file"});
+  EXPECT_EQ(fs_->create_link("other", link).code(), StatusCode::kIo); // taken
+}
+
+TEST_P(FileSystemTest, RemovedLinkLeavesItsTarget) {
+  write("target", "text");
+  ASSERT_TRUE(fs_->create_link("target", at("link")).is_ok());
+  EXPECT_TRUE(fs_->remove(at("link")).is_ok());
+  EXPECT_EQ(fs_->read_link(at("link")).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(*fs_->read(at("target")), "text");
+}
+
+TEST_P(FileSystemTest, LinkToNowhereIsThereButReadsAsNotFound) {
+  ASSERT_TRUE(fs_->create_link("nowhere", at("link")).is_ok());
+  EXPECT_EQ(*fs_->read_link(at("link")), "nowhere");
+  EXPECT_EQ(fs_->stat(at("link")).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(fs_->read(at("link")).status().code(), StatusCode::kNotFound);
+}
+
+TEST_P(FileSystemTest, FileAndFolderAreNoLinks) {
+  write("a", "text");
+  EXPECT_EQ(*fs_->read_link(at("a")), std::nullopt);
+  EXPECT_EQ(*fs_->read_link(root_), std::nullopt);
+}
+
 TEST_P(FileSystemTest, MissingFileIsNotFoundAndNamesThePath) {
   const Status status = fs_->read(at("none")).status();
   EXPECT_EQ(status.code(), StatusCode::kNotFound);
@@ -177,6 +244,15 @@ TEST(FaultyFileSystem, LockThatFailsIsNotHeld) {
   FaultyFileSystem faulty(*memory, 1, StatusCode::kIo);
   EXPECT_EQ(faulty.lock("/lock").status().code(), StatusCode::kIo);
   EXPECT_TRUE(faulty.lock("/lock").is_ok());
+}
+
+TEST(PosixFileSystem, FileSaysWhenItWasWritten) {
+  const auto fs = make_posix_file_system();
+  const std::string path = testing::TempDir() + "ingle-modified";
+  ASSERT_TRUE(write_file(*fs, path, as_bytes("x")).is_ok());
+  const auto age = SystemClock().since_epoch() - fs->stat(path)->modified;
+  EXPECT_LT(std::chrono::abs(age), std::chrono::seconds(60));
+  EXPECT_TRUE(fs->remove(path).is_ok());
 }
 
 TEST(PosixFileSystem, ProcessThatEndsHoldsNoLock) {
