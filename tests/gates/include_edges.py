@@ -24,6 +24,7 @@ EDGES = {
     "base": (),
     "text": ("base",),
     "weights": ("base",),
+    "hub": ("base", "weights"),
     "import": ("base", "text", "weights"),
     "kernels": ("base",),
     "cache": ("base", "kernels"),
@@ -32,7 +33,7 @@ EDGES = {
     "api": ("base", "text", *MODEL_FACE),
     "http": ("base", "text", "api", *MODEL_FACE),
     "cli": (
-        "base", "text", "weights", "import", "kernels", "cache", "model",
+        "base", "text", "weights", "hub", "import", "kernels", "cache", "model",
         "engine", "api", "http",
     ),
 }  # fmt: skip
@@ -40,9 +41,11 @@ EDGES = {
 # Libraries that only some folders may see.
 LIBRARIES = {
     "mlx/": {"cache", "model", "engine", "cli"},
-    "nlohmann/": {"weights", "import", "model", "engine", "api", "cli"},
+    "nlohmann/": {"weights", "hub", "import", "model", "engine", "api", "cli"},
     "boost/": {"http", "cli"},
     "CLI/": {"cli"},
+    "curl/": {"hub"},
+    "openssl/": {"hub"},
     "spdlog/": {"base"},
 }
 
