@@ -48,7 +48,7 @@ Result<std::string> isa_of(const RunOptions& options) {
 
 Result<BenchSetting> describe_setting(
     const Environment& env,
-    const std::string& folder,
+    const ModelPlace& model,
     const RunOptions& options) {
   BenchSetting setting;
   setting.commit = kCommit;
@@ -57,8 +57,8 @@ Result<BenchSetting> describe_setting(
   setting.threads =
       options.threads > 0 ? options.threads : physical_cores(env.fs);
   setting.numerics = to_string(options.numerics);
-  setting.model = base_name(folder);
-  INGLE_ASSIGN_OR_RETURN(setting.model_hash, model_hash(env.fs, folder));
+  setting.model = model.name;
+  INGLE_ASSIGN_OR_RETURN(setting.model_hash, model_hash(env.fs, model.folder));
   return setting;
 }
 
@@ -108,19 +108,19 @@ Status bench(const Environment& env, const BenchFlags& flags) {
         "nothing to measure: --prompt and --gen are 0");
   }
   INGLE_ASSIGN_OR_RETURN(
-      const std::string folder, resolve_model(env, flags.engine.model));
+      const ModelPlace model, resolve_model(env, flags.engine.model));
   const RunOptions options = flags.engine.run_options(env);
   std::stop_source stop;
   const StopSignals signals([&] { stop.request_stop(); });
   INGLE_ASSIGN_OR_RETURN(
-      const auto setting, describe_setting(env, folder, options));
+      const auto setting, describe_setting(env, model, options));
   ProgressBar loading("loading", env.clock);
   INGLE_ASSIGN_OR_RETURN(
       auto session,
       BenchSession::load(
           env.fs,
           env.clock,
-          folder,
+          model.folder,
           options,
           stop.get_token(),
           loading.callback()));

@@ -23,6 +23,8 @@ void add_bench(CLI::App& app, const Environment& env, Run& run);
 void add_import(CLI::App& app, const Environment& env, Run& run);
 void add_get(CLI::App& app, const Environment& env, Run& run);
 void add_ls(CLI::App& app, const Environment& env, Run& run);
+void add_rm(CLI::App& app, const Environment& env, Run& run);
+void add_gc(CLI::App& app, const Environment& env, Run& run);
 void add_doctor(CLI::App& app, const Environment& env, Run& run);
 void add_completions(CLI::App& app, Run& run);
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 
+#include <unistd.h>
+
 namespace ingle {
 namespace {
 
@@ -71,6 +73,14 @@ int report(const Status& status) {
     default:
       return kFailed;
   }
+}
+
+void tell(std::string_view message) {
+  std::fprintf(
+      stderr,
+      "%single: %s\n",
+      isatty(STDERR_FILENO) == 0 ? "" : "\r\033[K",
+      printable(message).c_str());
 }
 
 std::string safe_for_terminal(std::string_view text) {

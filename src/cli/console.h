@@ -26,6 +26,9 @@ Status output_status();
 // exit code that goes with it.
 int report(const Status& status);
 
+// The same for what is no failure, in the place of a progress bar's line.
+void tell(std::string_view message);
+
 // The text without the control characters that would move a terminal's cursor
 // or change its state: those other than newline and tab. `text` is whole
 // characters.

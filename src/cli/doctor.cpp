@@ -119,7 +119,7 @@ Finding default_model(const Environment& env) {
   const auto folder = resolve_model(env, "");
   return {
       "default model",
-      folder.is_ok() ? *folder : "not there",
+      folder.is_ok() ? folder->folder : "not there",
       folder.is_ok() ? "" : "run ingle get"};
 }
 

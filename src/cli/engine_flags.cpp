@@ -93,7 +93,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option(
       "--model",
       flags.model,
-      "Model folder or name (default: the default model)");
+      "Model folder, name or a part of it (default: the default model)");
   command
       .add_option_function<std::string>(
           "--numerics",

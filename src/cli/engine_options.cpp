@@ -9,7 +9,9 @@ Result<EngineOptions> engine_options(
     const EngineFlags& flags,
     ProgressBar& loading) {
   EngineOptions options;
-  INGLE_ASSIGN_OR_RETURN(options.model_folder, resolve_model(env, flags.model));
+  INGLE_ASSIGN_OR_RETURN(auto place, resolve_model(env, flags.model));
+  options.model_folder = std::move(place.folder);
+  options.model_name = std::move(place.name);
   options.run = flags.run_options(env);
   options.usable_memory = flags.usable_memory();
   options.on_load_progress = loading.callback();

@@ -22,6 +22,35 @@ std::string home_folder() {
   return join_path(user_home_folder(), ".local/share/ingle");
 }
 
+HubPlaces hub_places() {
+  std::string home = variable("HF_HOME");
+  if (home.empty()) {
+    std::string caches = variable("XDG_CACHE_HOME");
+    if (caches.empty()) {
+      caches = join_path(user_home_folder(), ".cache");
+    }
+    home = join_path(caches, "huggingface");
+  }
+  HubPlaces places{
+      variable("HF_ENDPOINT"),
+      variable("HF_HUB_CACHE"),
+      variable("HF_TOKEN"),
+      variable("HF_TOKEN_PATH")};
+  if (places.endpoint.empty()) {
+    places.endpoint = "https://huggingface.co";
+  }
+  while (places.endpoint.ends_with('/')) {
+    places.endpoint.pop_back();
+  }
+  if (places.cache.empty()) {
+    places.cache = join_path(home, "hub");
+  }
+  if (places.token_file.empty()) {
+    places.token_file = join_path(home, "token");
+  }
+  return places;
+}
+
 std::string user_home_folder() {
   return variable("HOME");
 }

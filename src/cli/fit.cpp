@@ -86,13 +86,14 @@ void print_fit_json(const Fit& fit) {
 
 Result<Fit> look_at(const Environment& env, const FitFlags& flags) {
   INGLE_ASSIGN_OR_RETURN(
-      const std::string folder, resolve_model(env, flags.engine.model));
+      const ModelPlace place, resolve_model(env, flags.engine.model));
   const RunOptions options = flags.engine.run_options(env);
   INGLE_ASSIGN_OR_RETURN(
       const MemoryPlan plan,
-      MemoryPlan::of(env.fs, folder, options, EngineOptions{}.prefill_chunk));
+      MemoryPlan::of(
+          env.fs, place.folder, options, EngineOptions{}.prefill_chunk));
   Fit fit;
-  fit.name = base_name(folder);
+  fit.name = place.name;
   fit.numerics = to_string(options.numerics);
   fit.model_context = plan.config().max_position_embeddings;
   fit.context = flags.context > 0

@@ -8,8 +8,8 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/default_model.h"
+#include "cli/get_from_hub.h"
 #include "cli/json_output.h"
-#include "cli/model_argument.h"
 #include "cli/progress_bar.h"
 #include "cli/subprocess.h"
 #include "import/import_model.h"
@@ -115,7 +115,7 @@ Status fetch(const Environment& env, const std::string& out) {
   return import_gguf(env.fs, gguf, out, bar.callback()).status();
 }
 
-Status get(const Environment& env, bool json) {
+Status get_default_model(const Environment& env, bool json) {
   const std::string name = kDefaultModel.name;
   const std::string out = join_path(models_folder(env), name);
   const bool was_there = env.fs.exists(join_path(out, "config.json"));
@@ -133,17 +133,32 @@ Status get(const Environment& env, bool json) {
   return Status::ok();
 }
 
+struct GetFlags {
+  std::string model; // empty: the default one
+  bool json = false;
+};
+
 } // namespace
 
 void add_get(CLI::App& app, const Environment& env, Run& run) {
-  CLI::App* command =
-      app.add_subcommand("get", "Download and import the default model");
-  auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print one JSON object");
-  command->footer("Example: ingle get");
-  command->callback([&env, &run, json] {
-    run = [&env, json] {
-      const Status status = get(env, *json);
+  auto flags = std::make_shared<GetFlags>();
+  CLI::App* command = app.add_subcommand(
+      "get", "Download a model: one of a hub, or the default model");
+  command->add_option(
+      "model",
+      flags->model,
+      "ORG/NAME or ORG/NAME@REVISION on the hub (default: the default model)");
+  command->add_flag("--json", flags->json, "Print one JSON object");
+  command->footer(
+      "A download that was cut goes on where it ended. HF_ENDPOINT names\n"
+      "another hub, HF_HUB_CACHE or HF_HOME another cache, HF_TOKEN opens\n"
+      "gated models.\n"
+      "Example: ingle get Qwen/Qwen3-0.6B");
+  command->callback([&env, &run, flags] {
+    run = [&env, flags] {
+      const Status status = flags->model.empty()
+          ? get_default_model(env, flags->json)
+          : get_from_hub(env, flags->model, flags->json);
       return status.is_ok() ? 0 : report(status);
     };
   });

@@ -3,7 +3,6 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/json_output.h"
-#include "cli/model_argument.h"
 #include "cli/progress_bar.h"
 #include "import/import_model.h"
 

@@ -19,7 +19,8 @@ int run(int argc, char** argv) {
       clock,
       ingle::home_folder(),
       ingle::python_program(),
-      ingle::wanted_isa()};
+      ingle::wanted_isa(),
+      ingle::hub_places()};
 
   CLI::App app("ingle runs language models on your own machine.", "ingle");
   app.set_version_flag("--version", ingle::kVersion);
@@ -37,6 +38,8 @@ int run(int argc, char** argv) {
   ingle::add_import(app, env, chosen);
   ingle::add_get(app, env, chosen);
   ingle::add_ls(app, env, chosen);
+  ingle::add_rm(app, env, chosen);
+  ingle::add_gc(app, env, chosen);
   ingle::add_doctor(app, env, chosen);
   ingle::add_completions(app, chosen);
 

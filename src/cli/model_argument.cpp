@@ -1,21 +1,15 @@
 #include "cli/model_argument.h"
 
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
 
-#include "cli/console.h"
 #include "cli/default_model.h"
+#include "cli/known_models.h"
+#include "cli/model_summary.h"
+#include "hub/hub_cache.h"
+#include "hub/names.h"
 
 namespace ingle {
 namespace {
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
-  return text;
-}
 
 bool is_folder(FileSystem& fs, const std::string& path) {
   const auto info = fs.stat(path);
@@ -29,49 +23,91 @@ std::string absolute(const std::string& path) {
   return error ? path : canonical.string();
 }
 
-Result<std::string> resolve_name(
+Result<ModelPlace> place_of(const KnownModel& model) {
+  if (model.folder.empty()) {
+    return Status::not_found(
+        model.name + ": nothing of it in the hub's cache can be used: run " +
+        "ingle get " + model.name + ", or name one of its revisions as " +
+        model.name + "@REVISION");
+  }
+  return ModelPlace{model.name, model.folder};
+}
+
+// "org/name@revision". Nothing: it names no model of the cache.
+Result<std::optional<ModelPlace>> find_revision(
     const Environment& env,
     const std::string& argument) {
-  INGLE_ASSIGN_OR_RETURN(const auto names, list_models(env));
-  std::vector<std::string> matches;
-  for (const auto& name : names) {
-    if (name == argument) {
-      return join_path(models_folder(env), name);
+  if (argument.find('@') == std::string::npos) {
+    return std::optional<ModelPlace>();
+  }
+  const auto model = parse_hub_model(argument);
+  if (!model.is_ok()) {
+    return std::optional<ModelPlace>();
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const CachedRepo repo, read_repo(env.fs, env.hub.cache, model->repo));
+  const auto commit = repo.snapshot_of(model->revision);
+  if (!commit) {
+    return Status::not_found(
+        argument + " is not in the hub's cache: run ingle get " + argument);
+  }
+  return std::optional(ModelPlace{model->repo, repo.snapshot_folder(*commit)});
+}
+
+// Without those that can't be loaded.
+std::vector<KnownModel> loadable(
+    const Environment& env,
+    const std::vector<KnownModel>& models) {
+  std::vector<KnownModel> found;
+  for (const KnownModel& model : models) {
+    if (!model.folder.empty() &&
+        summarize_model(env.fs, model.folder).problem.empty()) {
+      found.push_back(model);
     }
-    if (lower(name).find(lower(argument)) != std::string::npos) {
-      matches.push_back(name);
-    }
   }
-  if (matches.size() == 1) {
-    return join_path(models_folder(env), matches.front());
-  }
-  if (matches.size() > 1) {
-    return Status::invalid_request(
-        "'" + argument + "' matches several models: " + join(matches, ", ") +
-        "; say more of the name");
-  }
+  return found;
+}
+
+Status unknown(
+    const std::string& argument,
+    const std::vector<KnownModel>& models) {
+  const bool is_on_a_hub =
+      is_repo_id(argument) && argument.find('/') != std::string::npos;
   return Status::not_found(
-      "there is no folder and no imported model '" + argument + "'; " +
-      (names.empty() ? "none is imported yet: run ingle get"
-                     : "imported are: " + join(names, ", ")));
+      "there is no folder and no model '" + argument + "' here; " +
+      (is_on_a_hub ? "from the hub it comes with: ingle get " + argument
+           : models.empty() ? "there is none yet: run ingle get"
+                            : "there are: " + names_of(models)));
+}
+
+Result<ModelPlace> resolve_name(
+    const Environment& env,
+    const std::string& argument) {
+  INGLE_ASSIGN_OR_RETURN(const auto revision, find_revision(env, argument));
+  if (revision) {
+    return *revision;
+  }
+  INGLE_ASSIGN_OR_RETURN(const auto models, list_models(env));
+  INGLE_ASSIGN_OR_RETURN(const auto named, find_by_name(models, argument));
+  if (named) {
+    return place_of(*named);
+  }
+  const auto matches = find_by_part(models, argument);
+  if (matches.size() == 1) {
+    return place_of(matches.front());
+  }
+  if (matches.empty()) {
+    return unknown(argument, models);
+  }
+  const auto usable = loadable(env, matches);
+  return usable.size() == 1
+      ? place_of(usable.front())
+      : ambiguous(argument, usable.empty() ? matches : usable);
 }
 
 } // namespace
 
-Result<std::vector<std::string>> list_models(const Environment& env) {
-  const std::string folder = models_folder(env);
-  if (!is_folder(env.fs, folder)) {
-    return std::vector<std::string>();
-  }
-  INGLE_ASSIGN_OR_RETURN(auto names, env.fs.list(folder));
-  std::erase_if(names, [&](const std::string& name) {
-    return name.starts_with(".") ||
-        !env.fs.exists(join_path(join_path(folder, name), "config.json"));
-  });
-  return names;
-}
-
-Result<std::string> resolve_model(
+Result<ModelPlace> resolve_model(
     const Environment& env,
     const std::string& argument) {
   if (argument.empty()) {
@@ -82,10 +118,11 @@ Result<std::string> resolve_model(
           "the default model is not there yet (" + folder +
           "): run ingle get, or name a model with --model");
     }
-    return folder;
+    return ModelPlace{kDefaultModel.name, folder};
   }
   if (is_folder(env.fs, argument)) {
-    return absolute(argument);
+    const std::string folder = absolute(argument);
+    return ModelPlace{name_of_model(folder), folder};
   }
   return resolve_name(env, argument);
 }

@@ -2,22 +2,25 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "base/status.h"
 #include "cli/environment.h"
 
 namespace ingle {
 
-// A path to a folder, the name of an imported model or a part of it that only
-// one has, or "" for the default model.
+struct ModelPlace {
+  std::string name; // as clients and tables see it
+  std::string folder;
+};
+
+// A path to a folder, the name of a model of this machine ("name", "org/name",
+// "org/name@revision"), a part of it that only one has, or "" for the default
+// model. Of several that have the part, those that can't be loaded don't
+// count, unless none can.
 // Errors: kNotFound, kInvalidRequest (several match); the message lists what
 // there is and says what to do.
-Result<std::string> resolve_model(
+Result<ModelPlace> resolve_model(
     const Environment& env,
     const std::string& argument);
-
-// Names of the imported models, sorted. None where there is no such folder.
-Result<std::vector<std::string>> list_models(const Environment& env);
 
 } // namespace ingle

@@ -131,7 +131,7 @@ Status serve(const Environment& env, const ServeFlags& flags) {
   INGLE_ASSIGN_OR_RETURN(
       auto options, engine_options(env, flags.engine, loading));
   options.defaults = flags.defaults;
-  const std::string name = base_name(options.model_folder);
+  const std::string name = options.model_name;
 
   Engine engine(std::move(options), env.fs, env.clock);
   StopRequest stop;

@@ -124,6 +124,9 @@ class Engine::Runner {
             model_->config(),
             options_.defaults));
     served->memory_context = memory_context;
+    if (!options_.model_name.empty()) {
+      served->name = options_.model_name;
+    }
     served->weight_bytes = model_->weight_bytes();
     served->compute = describe_compute(*model_);
     INGLE_RETURN_IF_ERROR(

@@ -24,6 +24,7 @@ namespace ingle {
 
 struct EngineOptions {
   std::string model_folder;
+  std::string model_name; // as clients see it; empty: the folder's
   RunOptions run;
   GenerationDefaults defaults; // stand over generation_config.json
   // Told of the bytes of weights that are loaded, on the engine thread.

@@ -43,7 +43,7 @@ inline constexpr std::array<std::string_view, 7> kSpecialTokens = {
 
 // Threads: any; const after loading.
 struct ServedModel {
-  std::string name; // the folder's name
+  std::string name; // the folder's, unless the engine was told another
   std::chrono::milliseconds created{}; // since the epoch, when it was loaded
   int context_length = 0; // tokens, prompt and answer together
   // So many tokens of one sequence fit in the memory that may be used.

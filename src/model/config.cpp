@@ -197,6 +197,10 @@ Status check_heads(const ModelConfig& config, const std::string& origin) {
 
 } // namespace
 
+std::string_view to_string(SupportTier tier) {
+  return tier == SupportTier::kTargeted ? "targeted" : "generic";
+}
+
 std::optional<Quantization> QuantizationConfig::of(
     std::string_view module_path) const {
   const auto it = overrides.find(module_path);
@@ -216,6 +220,7 @@ Result<ModelConfig> parse_model_config(
   INGLE_RETURN_IF_ERROR(reader.status());
   INGLE_ASSIGN_OR_RETURN(
       const Family* family, family_of(config.model_type, origin));
+  config.tier = family->tier;
   INGLE_RETURN_IF_ERROR(check_variants(root, origin));
 
   config.hidden_size = reader.size("hidden_size");

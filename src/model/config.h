@@ -31,6 +31,14 @@ struct QuantizationConfig {
   std::optional<Quantization> of(std::string_view module_path) const;
 };
 
+// What ingle has done for a family beside running it.
+enum class SupportTier {
+  kTargeted, // it is one of those that ingle is made and tuned for
+  kGeneric, // it runs, as one of many
+};
+
+std::string_view to_string(SupportTier tier); // "targeted", "generic"
+
 enum class RopeKind { kDefault, kLinear, kLlama3 };
 
 struct RopeConfig {
@@ -64,6 +72,7 @@ struct LayerConfig {
 // own fields.
 struct ModelConfig {
   std::string model_type; // as the file has it
+  SupportTier tier = SupportTier::kGeneric;
   int hidden_size = 0;
   int intermediate_size = 0;
   int num_hidden_layers = 0;

@@ -19,7 +19,7 @@ constexpr std::array<Family, 10> kFamilies = {{
     {"mistral", 1e4f, read_llama},
     {"olmo2", 1e4f, read_olmo2},
     {"qwen2", 1e6f, read_qwen2},
-    {"qwen3", 1e6f, read_qwen3},
+    {"qwen3", 1e6f, read_qwen3, SupportTier::kTargeted},
     {"smollm3", 1e4f, read_smollm3},
 }};
 

@@ -25,6 +25,7 @@ struct Family {
       FieldReader& fields,
       const std::string& origin,
       ModelConfig& config);
+  SupportTier tier = SupportTier::kGeneric;
 };
 
 // Null: there is none.
