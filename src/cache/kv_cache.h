@@ -15,6 +15,10 @@
 // ArrayKvCache (array_kv_cache.h) is what MLX's own ops append to, BlockKvCache
 // (block_kv_cache.h) what the CPU kernels do; each in full or quantised.
 //
+// A recurrent layer has no rows but a state that each position changes
+// (array_recurrent_cache.h, recurrent_cache.h): it can't go back, and a
+// snapshot of it is possible only where it stands.
+//
 // Threads: the engine thread alone; these may hold mx::arrays.
 #pragma once
 
@@ -42,7 +46,8 @@ struct KvQuantization {
   bool operator==(const KvQuantization&) const = default;
 };
 
-// An immutable reference to the first rows of one layer, up to length().
+// An immutable reference to what one layer has of its first positions, up to
+// length().
 class KvLayerSnapshot {
  public:
   virtual ~KvLayerSnapshot() = default;
@@ -90,7 +95,7 @@ class KvCache {
   // and nothing pending.
   virtual void trim(int64_t position) = 0;
 
-  // The rows up to `length`. Requires: can_trim_to(length).
+  // What it has of the positions up to `length`. Requires: can_trim_to(length).
   virtual std::shared_ptr<const KvLayerSnapshot> snapshot(
       int64_t length) const = 0;
 };

@@ -29,7 +29,13 @@ RULES = (
         r"(?<![\w_])assert\s*\(",
         "return a Status; an assert is for our own bugs, never for input",
         # Where only a caller of ours can break the contract.
-        ("base/status.h", "cache/block_kv_cache.cpp", "cache/array_kv_cache.cpp"),
+        (
+            "base/status.h",
+            "cache/array_kv_cache.cpp",
+            "cache/array_recurrent_cache.cpp",
+            "cache/block_kv_cache.cpp",
+            "cache/recurrent_cache.cpp",
+        ),
     ),
     Rule(
         r"\b(?:exit|_exit|quick_exit)\s*\(",
