@@ -49,7 +49,8 @@ Attention::Attention(
       rows_(rows),
       kept_{view.head_dim, view.kv_bits, view.kv_group_size},
       shape_(kept_.widened()),
-      width_((view.heads + 2 * view.kv_heads) * view.head_dim) {
+      query_stride_(view.has_gates ? 2 * view.head_dim : view.head_dim),
+      width_(view.heads * query_stride_ + 2 * view.kv_heads * view.head_dim) {
   scratch_.tokens.clear();
   scratch_.items.clear();
   scratch_.partials.clear();
@@ -191,7 +192,7 @@ void Attention::norm_all_heads(int thread) {
   for (int t = share.begin; t < share.end; ++t) {
     float* q = projected_of(t);
     norm(q, view_.q_norm, view_.heads);
-    float* k = q + ptrdiff_t{view_.heads} * view_.head_dim;
+    float* k = q + ptrdiff_t{view_.heads} * query_stride_;
     norm(k, view_.k_norm, view_.kv_heads);
   }
 }
@@ -215,8 +216,8 @@ void Attention::place(float* head, const NormView& norm, int token) const {
 
 // The token's key and value to where they are kept.
 void Attention::put(int i, int kv_head) {
-  float* k =
-      projected_of(i) + ptrdiff_t{view_.heads + kv_head} * view_.head_dim;
+  float* k = projected_of(i) + ptrdiff_t{view_.heads} * query_stride_ +
+      ptrdiff_t{kv_head} * view_.head_dim;
   const float* v = k + ptrdiff_t{view_.kv_heads} * view_.head_dim;
   place(k, view_.k_norm, i);
   const int64_t position = token(i).position;
@@ -269,7 +270,7 @@ void Attention::pack_queries(int thread, const Item& item) {
     const int index = query_index(item, row);
     const int t = index / view_.heads;
     std::copy_n(
-        projected_of(t) + ptrdiff_t{index % view_.heads} * view_.head_dim,
+        projected_of(t) + ptrdiff_t{index % view_.heads} * query_stride_,
         view_.head_dim,
         head);
     place(head, view_.q_norm, t);
@@ -506,14 +507,23 @@ void Attention::merge(int thread) {
 }
 
 const float* Attention::attended(int thread, int t, float* scratch) {
-  if (token(t).first_partial < 0 || merges_together_) {
+  const bool is_merged = token(t).first_partial < 0 || merges_together_;
+  if (is_merged && !view_.has_gates) {
     return attended_of(t * view_.heads);
   }
   for (int head = 0; head < view_.heads; ++head) {
-    merge_head(
-        thread,
-        t * view_.heads + head,
-        scratch + ptrdiff_t{head} * view_.head_dim);
+    const int query = t * view_.heads + head;
+    float* out = scratch + ptrdiff_t{head} * view_.head_dim;
+    if (is_merged) {
+      std::copy_n(attended_of(query), view_.head_dim, out);
+    } else {
+      merge_head(thread, query, out);
+    }
+    if (view_.has_gates) {
+      const float* gate =
+          projected_of(t) + ptrdiff_t{head} * query_stride_ + view_.head_dim;
+      context_.set.gate_by_sigmoid(out, gate, view_.head_dim);
+    }
   }
   return scratch;
 }

@@ -24,9 +24,10 @@ class Attention {
   int tokens() const {
     return static_cast<int>(scratch_.tokens.size());
   }
-  // What token t attends to, [heads * head_dim]: made in `scratch`, or where
-  // attend() has left it. Of a few tokens, each block of positions is attended
-  // to by itself, so that all threads have work; few of them are merged here.
+  // What token t attends to, gated, [heads * head_dim]: made in `scratch`, or
+  // where attend() has left it. Of a few tokens, each block of positions is
+  // attended to by itself, so that all threads have work; few of them are
+  // merged here.
   const float* attended(int thread, int t, float* scratch);
 
   // Queries, keys and values of all tokens.
@@ -98,6 +99,7 @@ class Attention {
   std::span<const AttentionRow> rows_;
   KvBlockShape kept_; // how keys and values are kept
   KvBlockShape shape_; // and attended to
+  int query_stride_; // of a head, with its gate where it has one
   int width_; // of queries, keys and values together
   // A row of many tokens: items take different times, and read what others
   // have put.

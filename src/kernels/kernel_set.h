@@ -87,6 +87,26 @@ struct PartialAttention {
   float* values = nullptr;
 };
 
+// The delta rule over some tokens of one value head (gated_delta.h). S is in
+// panels, [value_dim / kDeltaPanel][key_dim][kDeltaPanel].
+struct DeltaRun {
+  int tokens = 0; // at least one
+  int key_dim = 0;
+  int value_dim = 0;
+  const float* queries = nullptr; // [tokens][key_dim], as the next
+  const float* keys = nullptr;
+  const float* values = nullptr; // [tokens][value_dim]
+  const float* decays = nullptr; // [tokens], as the next
+  const float* betas = nullptr;
+  const float* before = nullptr; // S; may be `after`
+  float* after = nullptr;
+  float* out = nullptr; // of the first token: value_dim
+  int64_t out_stride = 0;
+};
+
+inline constexpr int kDeltaPanel = 16;
+inline constexpr int kMaxTaps = 16;
+
 struct KernelSet {
   Isa isa = Isa::kPortable;
   int tile_tokens = 0; // how many tokens a tile holds at most, up to 8
@@ -184,6 +204,32 @@ struct KernelSet {
       float low,
       float high,
       int32_t* indices);
+
+  // out[i] = silu(sum(weights[j * stride + i] * rows[j][i])), j < taps; [n].
+  void (*convolve)(
+      const float* const* rows,
+      const float* weights,
+      int64_t stride,
+      int taps,
+      int n,
+      float* out);
+
+  // x = length * x / sqrt(sum(x^2) + eps); [n].
+  void (*scale_to_length)(float* x, int n, float eps, float length);
+
+  void (*delta_rule)(const DeltaRun& run);
+
+  // out = rms_norm(x) * weight * silu(gate); [n]. `out` may be x.
+  void (*norm_and_gate)(
+      const float* x,
+      const float* weight,
+      float eps,
+      const float* gate,
+      int n,
+      float* out);
+
+  // x = x * sigmoid(gate); [n].
+  void (*gate_by_sigmoid)(float* x, const float* gate, int n);
 };
 
 inline constexpr int kFloors = 3;

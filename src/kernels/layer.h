@@ -46,6 +46,8 @@ struct KernelContext {
   PageBuffer
       branch{}; // [T, D], what is to be normed or scaled before it is added
   AttentionScratch attention{};
+  // Of each thread: what the delta rule sees of some tokens (gated_delta.h).
+  PageBuffer delta{};
 };
 
 // Rows of the table times `scale`, in f32: [T, D].
@@ -88,6 +90,9 @@ struct AttentionView {
   NormView q_norm{};
   NormView k_norm{};
   bool norms_all_heads = false;
+  // q gives each head's query and then, as wide, its gate: what the head
+  // attends to is multiplied by the gate's sigmoid. Not with norms_all_heads.
+  bool has_gates = false;
   ResidualView residual{};
   int heads = 0;
   int kv_heads = 0;

@@ -30,6 +30,11 @@ struct LayerConfig {
   int kv_bits = 16;
   int up_bits = -1; // other than the gate's; -1: as it
   float sharpness = 1; // of the softmax: how much of an error in keys it shows
+  bool has_gates = false;
+
+  int query_stride() const {
+    return has_gates ? 2 * head_dim : head_dim;
+  }
 };
 
 // The weights of a layer, and how it is computed in f64.
@@ -38,7 +43,7 @@ class Layer {
   explicit Layer(const LayerConfig& c) : config(c) {
     const int q_width = c.heads * c.head_dim;
     const int kv_width = c.kv_heads * c.head_dim;
-    q = matrix(q_width, kHidden, c.bits);
+    q = matrix(c.heads * c.query_stride(), kHidden, c.bits);
     k = matrix(kv_width, kHidden, c.bits);
     v = matrix(kv_width, kHidden, c.odd_bits);
     o = matrix(kHidden, q_width, c.bits);
@@ -46,7 +51,7 @@ class Layer {
     up = matrix(kInner, kHidden, c.up_bits < 0 ? c.bits : c.up_bits);
     down = matrix(kHidden, kInner, c.odd_bits);
     norm = random_floats(random, kHidden);
-    bias = random_floats(random, q_width + kInner);
+    bias = random_floats(random, 2 * q_width + kInner);
   }
 
   AttentionView attention(
@@ -58,6 +63,7 @@ class Layer {
         .k = view(k),
         .v = view(v),
         .o = view(o),
+        .has_gates = config.has_gates,
         .heads = config.heads,
         .kv_heads = config.kv_heads,
         .head_dim = config.head_dim,
@@ -229,12 +235,12 @@ std::vector<double> exact(const Layer& layer, const Sequence& sequence) {
     keys.push_back(times(n, layer.k, bias));
     values.push_back(times(n, layer.v, bias));
     for (int h = 0; h < c.heads; ++h) {
-      rotate(q.data() + h * c.head_dim, c.head_dim, p);
+      rotate(q.data() + h * c.query_stride(), c.head_dim, p);
     }
     for (int h = 0; h < c.kv_heads; ++h) {
       rotate(keys.back().data() + h * c.head_dim, c.head_dim, p);
     }
-    std::vector<double> attended(q.size());
+    std::vector<double> attended(static_cast<size_t>(c.heads * c.head_dim));
     for (int h = 0; h < c.heads; ++h) {
       const int kv = h / (c.heads / c.kv_heads) * c.head_dim;
       double total = 0;
@@ -244,7 +250,7 @@ std::vector<double> exact(const Layer& layer, const Sequence& sequence) {
         const auto at = static_cast<size_t>(t);
         double score = 0;
         for (int i = 0; i < c.head_dim; ++i) {
-          score += q[static_cast<size_t>(h * c.head_dim + i)] *
+          score += q[static_cast<size_t>(h * c.query_stride() + i)] *
               keys[at][static_cast<size_t>(kv + i)];
         }
         score *= c.sharpness / std::sqrt(static_cast<double>(c.head_dim));
@@ -265,7 +271,11 @@ std::vector<double> exact(const Layer& layer, const Sequence& sequence) {
         }
       }
       for (int i = 0; i < c.head_dim; ++i) {
-        attended[static_cast<size_t>(h * c.head_dim + i)] /= total;
+        const auto at = static_cast<size_t>(h * c.head_dim + i);
+        const int gate = h * c.query_stride() + c.head_dim + i;
+        attended[at] /= c.has_gates
+            ? total * (1 + std::exp(-q[static_cast<size_t>(gate)]))
+            : total;
       }
     }
     const auto y = times(attended, layer.o, bias);
@@ -312,7 +322,9 @@ std::vector<LayerConfig> layer_configs() {
        .head_dim = 40,
        .window = 20,
        .kv_bits = 4,
-       .sharpness = 0.1f}};
+       .sharpness = 0.1f},
+      {.heads = 4, .head_dim = 40, .bits = 0, .has_gates = true},
+      {.has_bias = true, .has_gates = true}};
 }
 
 TEST_P(LayerTest, AttentionIsNearTheExact) {

@@ -15,6 +15,7 @@ struct Avx2Simd {
   static constexpr int kPanels = 1;
   static constexpr int kQueryRows = 4;
   static constexpr int kAttentionLanes = 1;
+  static constexpr int kDeltaPanels = 2;
 
   struct F {
     __m256 low;

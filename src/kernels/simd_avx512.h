@@ -15,6 +15,7 @@ struct Avx512Simd {
   static constexpr int kPanels = 2;
   static constexpr int kQueryRows = 6;
   static constexpr int kAttentionLanes = 4;
+  static constexpr int kDeltaPanels = 4;
 
   using F = __m512;
   using I = __m512i;

@@ -17,6 +17,7 @@ struct NeonSimd {
   static constexpr int kPanels = 1;
   static constexpr int kQueryRows = 4;
   static constexpr int kAttentionLanes = 1;
+  static constexpr int kDeltaPanels = 2;
 
   template <class Register>
   struct Four {

@@ -18,11 +18,13 @@ namespace {
 
 struct PortableSimd {
   // Tokens of a tile, panels and query rows at a time, registers of positions
-  // or dimensions at a time in attention: what fits the registers.
+  // or dimensions at a time in attention, panels of a recurrent state at a
+  // time: what fits the registers.
   static constexpr int kTileTokens = 1;
   static constexpr int kPanels = 1;
   static constexpr int kQueryRows = 1;
   static constexpr int kAttentionLanes = 1;
+  static constexpr int kDeltaPanels = 1;
 
   static constexpr int kLaneCount = 16;
   struct F {

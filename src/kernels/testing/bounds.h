@@ -31,5 +31,6 @@ inline double attention_layer_bound(int kv_bits) {
   return kv_bits == 16 ? 2e-3 : kv_bits == 8 ? 2e-2 : 0.25;
 }
 inline constexpr double kMlpLayerBound = 2e-4;
+inline constexpr double kGatedDeltaLayerBound = 1e-3;
 
 } // namespace ingle
