@@ -73,11 +73,13 @@ Result<QuantizationConfig> parse_quantization_config(
 }
 
 Result<RopeConfig>
-parse_rope(const Json& root, const std::string& origin, float default_theta) {
+parse_rope(const Json& root, const std::string& origin, const Family& family) {
   FieldReader reader(root, origin);
   RopeConfig rope;
   rope.theta = reader.optional_number("rope_theta", kTiny, kHuge)
-                   .value_or(default_theta);
+                   .value_or(family.rope_theta);
+  rope.rotary_factor = reader.optional_number("partial_rotary_factor", 0, 1)
+                           .value_or(family.rotary_factor);
   rope.traditional = reader.optional_bool("rope_traditional").value_or(false);
   INGLE_RETURN_IF_ERROR(reader.status());
 
@@ -99,10 +101,8 @@ parse_rope(const Json& root, const std::string& origin, float default_theta) {
   FieldReader scaling(*object, where);
   rope.theta =
       scaling.optional_number("rope_theta", kTiny, kHuge).value_or(rope.theta);
-  if (scaling.optional_number("partial_rotary_factor", 0, 1).value_or(1) != 1) {
-    return Status::unsupported(
-        where + ": a partial_rotary_factor other than 1 is not supported");
-  }
+  rope.rotary_factor = scaling.optional_number("partial_rotary_factor", 0, 1)
+                           .value_or(rope.rotary_factor);
   const std::string type =
       scaling.optional_string(scaling.find("rope_type") ? "rope_type" : "type")
           .value_or("default");
@@ -160,12 +160,11 @@ Result<const Family*> family_of(
 }
 
 // Refuses what would load and compute something else than its author did.
-Status check_variants(const Json& root, const std::string& origin) {
-  FieldReader reader(root, origin);
-  const float rotated =
-      reader.optional_number("partial_rotary_factor", 0, 1).value_or(1);
-  INGLE_RETURN_IF_ERROR(reader.status());
-  if (rotated != 1) {
+Status check_variants(
+    const Family& family,
+    const RopeConfig& rope,
+    const std::string& origin) {
+  if (family.rotary_factor == 1 && rope.rotary_factor != 1) {
     return Status::unsupported(
         origin + ": a partial_rotary_factor other than 1 is not supported");
   }
@@ -183,6 +182,14 @@ Status check_heads(const ModelConfig& config, const std::string& origin) {
   if (config.head_dim % 2 != 0) {
     return Status::corruption(
         origin + ": head_dim (" + std::to_string(config.head_dim) +
+        ") has to be even");
+  }
+  const int rotated = config.ropes.front().rotated_dims(config.head_dim);
+  if (rotated % 2 != 0 || rotated == 0) {
+    return Status::corruption(
+        origin +
+        ": partial_rotary_factor: the part of a head that is rotated (" +
+        std::to_string(rotated) + " of " + std::to_string(config.head_dim) +
         ") has to be even");
   }
   if (config.num_attention_heads > kMaxModelSize / config.head_dim) {
@@ -214,14 +221,21 @@ Result<ModelConfig> parse_model_config(
   if (!root.is_object()) {
     return Status::corruption(origin + ": not a JSON object");
   }
-  FieldReader reader(root, origin);
+  FieldReader whole(root, origin);
   ModelConfig config;
-  config.model_type = reader.optional_string("model_type").value_or("");
-  INGLE_RETURN_IF_ERROR(reader.status());
+  config.model_type = whole.optional_string("model_type").value_or("");
+  INGLE_RETURN_IF_ERROR(whole.status());
   INGLE_ASSIGN_OR_RETURN(
       const Family* family, family_of(config.model_type, origin));
   config.tier = family->tier;
-  INGLE_RETURN_IF_ERROR(check_variants(root, origin));
+  // Of a model that also sees, the part that reads and writes.
+  const Json* part = whole.find("text_config");
+  const Json& text = part == nullptr ? root : *part;
+  const std::string where = part == nullptr ? origin : origin + ": text_config";
+  if (!text.is_object()) {
+    return Status::corruption(where + " has to be an object");
+  }
+  FieldReader reader(text, where);
 
   config.hidden_size = reader.size("hidden_size");
   config.intermediate_size = reader.size("intermediate_size");
@@ -237,16 +251,23 @@ Result<ModelConfig> parse_model_config(
   config.max_position_embeddings =
       reader.size("max_position_embeddings", kMaxContext);
   config.rms_norm_eps = reader.number("rms_norm_eps", kTiny, 1);
-  config.tie_word_embeddings = reader.optional_bool("tie_word_embeddings");
-  config.eos = reader.token_ids("eos_token_id");
-  INGLE_RETURN_IF_ERROR(reader.status());
+  for (FieldReader* each : {&reader, &whole}) {
+    if (!config.tie_word_embeddings) {
+      config.tie_word_embeddings = each->optional_bool("tie_word_embeddings");
+    }
+    if (config.eos.empty()) {
+      config.eos = each->token_ids("eos_token_id");
+    }
+    INGLE_RETURN_IF_ERROR(each->status());
+  }
   INGLE_ASSIGN_OR_RETURN(
-      const RopeConfig rope, parse_rope(root, origin, family->rope_theta));
+      const RopeConfig rope, parse_rope(text, where, *family));
+  INGLE_RETURN_IF_ERROR(check_variants(*family, rope, where));
   config.ropes = {rope};
   config.layers.resize(static_cast<size_t>(config.num_hidden_layers));
-  INGLE_RETURN_IF_ERROR(family->read(reader, origin, config));
+  INGLE_RETURN_IF_ERROR(family->read(reader, where, config));
   INGLE_RETURN_IF_ERROR(reader.status());
-  INGLE_RETURN_IF_ERROR(check_heads(config, origin));
+  INGLE_RETURN_IF_ERROR(check_heads(config, where));
   if (config.attention_scale == 0) {
     config.attention_scale = 1 / std::sqrt(static_cast<float>(config.head_dim));
   }

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/token.h"
+#include "kernels/gated_delta.h"
 #include "kernels/kernel_set.h"
 
 namespace ingle {
@@ -44,11 +45,16 @@ enum class RopeKind { kDefault, kLinear, kLlama3 };
 struct RopeConfig {
   RopeKind kind = RopeKind::kDefault;
   float theta = 10000;
+  float rotary_factor = 1; // the share of a head that turns: its first part
   bool traditional = false; // pairs (2i, 2i+1) instead of (i, i + dims/2)
   float factor = 1; // kLinear, kLlama3
   float low_freq_factor = 1; // kLlama3
   float high_freq_factor = 4; // kLlama3
   int original_context = 8192; // kLlama3, tokens
+
+  int rotated_dims(int head_dim) const {
+    return static_cast<int>(static_cast<float>(head_dim) * rotary_factor);
+  }
 };
 
 // RMS norms of queries and keys, before they are rotated.
@@ -65,11 +71,12 @@ struct NormNames {
 struct LayerConfig {
   int window = 0; // positions seen, the token's own included; 0: all
   std::optional<size_t> rope = 0; // which of the model's; none: no positions
+  bool is_recurrent = false; // a gated delta net instead of attention
 };
 
 // What the model computes is the dense decoder of families/decoder.h, in the
-// variant that these say. Each family (families/families.h) sets them from its
-// own fields.
+// variant that these say, or a family's own composition of its parts. Each
+// family (families/families.h) sets them from its own fields.
 struct ModelConfig {
   std::string model_type; // as the file has it
   SupportTier tier = SupportTier::kGeneric;
@@ -86,6 +93,7 @@ struct ModelConfig {
   bool output_bias = false; // of attention
   bool mlp_bias = false;
   QkNorm qk_norm = QkNorm::kNone;
+  bool has_attention_gates = false; // beside queries, in q_proj
   NormNames norms;
   bool norms_add_one = false; // a norm multiplies by 1 + its weight
   Activation activation = Activation::kSilu;
@@ -96,6 +104,7 @@ struct ModelConfig {
   float logits_scale = 1;
   float logits_soft_cap = 0; // 0: none
   std::vector<LayerConfig> layers;
+  GatedDeltaShape gated_delta; // of recurrent layers
   std::vector<RopeConfig> ropes;
   // Nothing: as the weights have it.
   std::optional<bool> tie_word_embeddings;

@@ -121,7 +121,7 @@ TEST(Acceptance, unsupported_type_message) {
       status.message(),
       "m/config.json: model_type 'mamba' is not supported; this version runs: "
       "gemma2, gemma3_text, granite, iquestcoder, llama, mistral, olmo2, "
-      "qwen2, qwen3, smollm3");
+      "qwen2, qwen3, qwen3_5, qwen3_5_text, smollm3");
 }
 
 TEST(Acceptance, assistant_drafter_refused) {

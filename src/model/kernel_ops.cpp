@@ -1,105 +1,15 @@
 #include "model/kernel_ops.h"
 
 #include <algorithm>
-#include <stdexcept>
-
-#include <mlx/backend/cpu/encoder.h>
-#include <mlx/ops.h>
-#include <mlx/primitives.h>
 
 #include "cache/block_kv_cache.h"
+#include "model/kernel_compute.h"
 
 namespace ingle {
 namespace {
 
-// Compute: void(const float* x, float* out).
-template <class Compute>
-class KernelPrimitive final : public mx::UnaryPrimitive {
- public:
-  KernelPrimitive(mx::Stream stream, Compute compute)
-      : mx::UnaryPrimitive(stream),
-        compute_(std::make_shared<Compute>(std::move(compute))) {}
-
-  // MLX's ops only queue their work here, on a thread of their stream: so does
-  // this one, and holds what it needs beyond the primitive's own life.
-  void eval_cpu(const std::vector<mx::array>& inputs, mx::array& out) override {
-    out.set_data(mx::allocator::malloc(out.nbytes()));
-    mx::cpu::get_command_encoder(stream()).dispatch(
-        [compute = compute_,
-         x = inputs.front().data<float>(),
-         data = out.data<float>()] { (*compute)(x, data); });
-  }
-  void eval_gpu(const std::vector<mx::array>&, mx::array&) override {
-    throw std::runtime_error("[ingle kernel] runs on a CPU only");
-  }
-  const char* name() const override {
-    return "IngleKernel";
-  }
-
- private:
-  std::shared_ptr<Compute> compute_;
-};
-
-// An array [rows, columns] in f32, computed at once.
-template <class Compute>
-mx::array
-computed(CpuKernels& kernels, int rows, int columns, Compute&& compute) {
-  mx::array out = kernels.output(rows, columns);
-  kernels.evaluate([&] { compute(out.data<float>()); });
-  return out;
-}
-
-bool is_plain(const mx::array& x) {
-  return x.dtype() == mx::float32 && x.flags().row_contiguous;
-}
-
-bool is_ready(const mx::array& x) {
-  return x.is_available() && is_plain(x);
-}
-
-// The same from x, when it is evaluated.
-template <class Compute>
-mx::array
-computed_later(const mx::array& x, int rows, int columns, Compute compute) {
-  return mx::array(
-      {rows, columns},
-      mx::float32,
-      std::make_shared<KernelPrimitive<Compute>>(
-          mx::default_stream(mx::Device::cpu), std::move(compute)),
-      {mx::contiguous(mx::astype(x, mx::float32))});
-}
-
-// At once where x is there as the kernels read it.
-template <class Compute>
-mx::array computed_from(
-    const mx::array& x,
-    CpuKernels& kernels,
-    int rows,
-    int columns,
-    Compute compute) {
-  return is_ready(x) ? computed(
-                           kernels,
-                           rows,
-                           columns,
-                           [&](float* out) { compute(x.data<float>(), out); })
-                     : computed_later(x, rows, columns, std::move(compute));
-}
-
-LinearView view_of(const Linear& linear) {
-  return {
-      &linear.matrix.packed,
-      linear.bias ? linear.bias->data<float>() : nullptr};
-}
-
-NormView view_of(const mx::array& norm, float eps) {
-  return {norm.data<float>(), eps};
-}
-NormView view_of(const std::optional<mx::array>& norm, float eps) {
-  return norm ? view_of(*norm, eps) : NormView{};
-}
-
 ResidualView view_of(const Residual& residual, float eps) {
-  return {view_of(residual.norm, eps), residual.scale};
+  return {norm_view(residual.norm, eps), residual.scale};
 }
 
 AttentionView view_of(
@@ -109,15 +19,16 @@ AttentionView view_of(
     const RopeAngles* angles,
     float eps) {
   AttentionView view{
-      .norm = view_of(weights.norm, eps),
-      .q = view_of(weights.q),
-      .k = view_of(weights.k),
-      .v = view_of(weights.v),
-      .o = view_of(weights.o),
-      .q_norm = view_of(weights.q_norm, eps),
-      .k_norm = view_of(weights.k_norm, eps),
+      .norm = norm_view(weights.norm, eps),
+      .q = linear_view(weights.q),
+      .k = linear_view(weights.k),
+      .v = linear_view(weights.v),
+      .o = linear_view(weights.o),
+      .q_norm = norm_view(weights.q_norm, eps),
+      .k_norm = norm_view(weights.k_norm, eps),
       .norms_all_heads = weights.q_norm &&
           weights.q_norm->shape(0) == weights.q.matrix.packed.rows,
+      .has_gates = weights.has_gates,
       .residual = view_of(weights.residual, eps),
       .heads = shape.heads,
       .kv_heads = shape.kv_heads,
@@ -140,10 +51,10 @@ AttentionView view_of(
 
 MlpView view_of(const MlpWeights& weights, float eps) {
   return {
-      .norm = view_of(weights.norm, eps),
-      .gate = view_of(weights.gate),
-      .up = view_of(weights.up),
-      .down = view_of(weights.down),
+      .norm = norm_view(weights.norm, eps),
+      .gate = linear_view(weights.gate),
+      .up = linear_view(weights.up),
+      .down = linear_view(weights.down),
       .activation = weights.activation,
       .residual = view_of(weights.residual, eps)};
 }
@@ -343,7 +254,7 @@ mx::array kernel_norm_and_head(
           const float* in, float* out) {
         norm_and_head(
             kernels.context(),
-            view_of(norm, eps),
+            norm_view(norm, eps),
             {&head.packed, nullptr},
             soft_cap,
             tokens,

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "model/families/decoder.h"
 #include "model/kv_config.h"
+#include "model/make_kv_state.h"
 #include "weights/safetensors_reader.h"
 
 namespace ingle {
@@ -79,7 +79,7 @@ Result<MemoryPlan> MemoryPlan::of(
   const bool kernels = uses_kernels(options.numerics);
   const mx::Dtype dtype =
       options.numerics == Numerics::kNative ? mx::bfloat16 : mx::float32;
-  KvState caches = make_decoder_kv(config, kv, dtype, kernels);
+  KvState caches = make_kv_state(config, kv, dtype, kernels);
   MemoryPlan plan(std::move(config), std::move(caches));
   plan.numerics_ = options.numerics;
   plan.program_bytes_ = program_bytes(fs, folder);
@@ -93,8 +93,10 @@ uint64_t MemoryPlan::work_bytes(int64_t positions) const {
   const int64_t inner = config_.intermediate_size;
   const int64_t heads = config_.num_attention_heads;
   const int64_t queries = heads * config_.head_dim;
-  const int64_t projected =
-      queries + int64_t{2} * config_.num_key_value_heads * config_.head_dim;
+  const GatedDeltaShape& delta = config_.gated_delta;
+  const int64_t projected = std::max<int64_t>(
+      queries + int64_t{2} * config_.num_key_value_heads * config_.head_dim,
+      delta.channels() + int64_t{2} * delta.value_width());
   const uint64_t logits = product(config_.vocab_size, 2 * kFloat);
   if (uses_kernels(numerics_)) {
     // What KernelContext and CpuKernels keep: a layer's input and output, what

@@ -4,8 +4,8 @@
 #include <mlx/memory.h>
 #include <nlohmann/json.hpp>
 
-#include "model/families/decoder.h"
 #include "model/load_model.h"
+#include "model/make_kv_state.h"
 #include "model/testing/tiny_llama.h"
 
 namespace ingle {
@@ -70,7 +70,7 @@ TEST_F(MemoryPlanTest, CacheIsWhatASequenceReserves) {
       const MemoryPlan made = plan(options);
       for (const int64_t length : {1, 300, 2000}) {
         const auto kv = kv_quantizations(*fs, "/tiny", made.config(), options);
-        KvState state = make_decoder_kv(
+        KvState state = make_kv_state(
             made.config(), *kv, mx::float32, uses_kernels(options.numerics));
         state.reserve(length);
         const double most = window == 0 ? 1 : 1.5; // a window's may yet grow

@@ -84,6 +84,21 @@ mx::array activate(Activation activation, const mx::array& x) {
       mx::multiply(scalar(0.5f, x), x), mx::add(scalar(1, x), mx::tanh(inner)));
 }
 
+// What q gives -> queries and gates, [T, heads * head_dim] each.
+std::pair<mx::array, std::optional<mx::array>> split_gates(
+    const AttentionWeights& weights,
+    const mx::array& q,
+    const AttentionShape& shape) {
+  if (!weights.has_gates) {
+    return {q, std::nullopt};
+  }
+  const int tokens = q.shape(0);
+  const auto parts = mx::split(
+      mx::reshape(q, {tokens, shape.heads, 2 * shape.head_dim}), 2, -1);
+  const mx::Shape flat = {tokens, shape.heads * shape.head_dim};
+  return {mx::reshape(parts[0], flat), mx::reshape(parts[1], flat)};
+}
+
 // What each token attends to: [T, heads * head_dim].
 mx::array attend_rows(
     const Step& step,
@@ -94,7 +109,7 @@ mx::array attend_rows(
     float eps,
     size_t layer) {
   const mx::array normed = norm_if(weights.norm, x, eps);
-  const mx::array q = weights.q(normed);
+  const auto [q, gates] = split_gates(weights, weights.q(normed), shape);
   const mx::array k = weights.k(normed);
   const mx::array v = weights.v(normed);
 
@@ -121,8 +136,10 @@ mx::array attend_rows(
     attended.push_back(merge_heads(attend(queries, kv, shape, offset)));
     begin += length;
   }
-  return attended.size() == 1 ? attended.front()
-                              : mx::concatenate(std::move(attended), 0);
+  const mx::array all = attended.size() == 1
+      ? attended.front()
+      : mx::concatenate(std::move(attended), 0);
+  return gates ? mx::multiply(all, mx::sigmoid(*gates)) : all;
 }
 
 } // namespace

@@ -31,7 +31,7 @@ struct Residual {
 
 struct AttentionWeights {
   std::optional<mx::array> norm; // [D], before the projections
-  Linear q; // D -> heads * head_dim
+  Linear q; // D -> heads * head_dim; with gates twice that
   Linear k; // D -> kv_heads * head_dim
   Linear v;
   Linear o; // heads * head_dim -> D
@@ -40,6 +40,10 @@ struct AttentionWeights {
   std::optional<mx::array> q_norm{};
   std::optional<mx::array> k_norm{};
   Residual residual{};
+  // q gives each head's query and then, as wide, its gate: what the head
+  // attends to is multiplied by the gate's sigmoid. Not with a norm of all
+  // heads together.
+  bool has_gates = false;
 };
 
 // [T, dims / 2] each.

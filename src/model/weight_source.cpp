@@ -102,6 +102,13 @@ Result<const TensorView*> WeightSource::find(const std::string& name) {
   return &it->second;
 }
 
+std::optional<std::vector<int64_t>> WeightSource::shape_of(
+    const std::string& name) const {
+  const auto it = folder_.tensors().find(name);
+  return it == folder_.tensors().end() ? std::nullopt
+                                       : std::optional(it->second.shape);
+}
+
 Status WeightSource::check_shape(
     const std::string& name,
     const TensorView& tensor,
@@ -280,6 +287,18 @@ Result<Linear> WeightSource::take_linear(
 void WeightSource::drop(const std::string& name) {
   if (has(name) && used_.insert(name).second) {
     log_info(origin_ + ": tensor " + quote_name(name) + " is not needed");
+  }
+}
+
+void WeightSource::drop_all(const std::string& prefix) {
+  size_t count = 0;
+  for (const auto& [name, tensor] : folder_.tensors()) {
+    count += name.starts_with(prefix) && used_.insert(name).second ? 1 : 0;
+  }
+  if (count > 0) {
+    log_info(
+        origin_ + ": " + std::to_string(count) + " tensors below " +
+        quote_name(prefix) + " are not needed");
   }
 }
 

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include <mlx/array.h>
 
@@ -52,6 +54,9 @@ class WeightSource {
     return folder_.tensors().count(name) != 0;
   }
 
+  // Its shape; nothing where it is not there.
+  std::optional<std::vector<int64_t>> shape_of(const std::string& name) const;
+
   // A dense floating-point tensor of exactly this shape; f32 but in kNative.
   Result<mx::array> take(const std::string& name, const mx::Shape& shape);
 
@@ -65,6 +70,8 @@ class WeightSource {
 
   // Declares that a tensor is of no use, if it is there; logged by name.
   void drop(const std::string& name);
+  // The same of all whose names begin so; logged once.
+  void drop_all(const std::string& prefix);
 
   // Errors: kCorruption, naming the tensors that were neither taken nor
   // dropped.

@@ -68,9 +68,11 @@ def dense(module, rows, columns):
     return {name: value.astype(np.float32)}
 
 
-def quantised(module, rows, columns, bits):
+def quantised(module, rows, columns, bits, exponent=None):
     """Affine, drawn as the packed form itself: no rounding to agree on."""
-    exponent = EXPONENTS[module.rsplit(".", 1)[-1]] - 1 - bits
+    if exponent is None:
+        exponent = EXPONENTS[module.rsplit(".", 1)[-1]]
+    exponent = exponent - 1 - bits
     words = columns * bits // 32
     packed = draws(module + ".weight", rows * words) >> np.uint64(32)
     u = draws(module + ".scales", rows * columns // GROUP)

@@ -3,6 +3,7 @@
 #include <mlx/ops.h>
 #include <mlx/transforms.h>
 
+#include "model/make_kv_state.h"
 #include "model/ops.h"
 #include "model/run_mlx.h"
 
@@ -16,20 +17,6 @@ struct Weights {
   std::optional<Matrix> head; // [V, D]; none: tied to the embedding
 };
 
-AttentionShape shape_of(
-    const ModelConfig& config,
-    const LayerConfig& layer,
-    const std::optional<KvQuantization>& kv) {
-  return {
-      config.num_attention_heads,
-      config.num_key_value_heads,
-      config.head_dim,
-      config.attention_scale,
-      config.attention_soft_cap,
-      layer.window,
-      kv};
-}
-
 class Decoder final : public Model {
  public:
   Decoder(
@@ -42,7 +29,7 @@ class Decoder final : public Model {
         weights_(std::move(weights)),
         kernels_(std::move(kernels)) {
     for (const RopeConfig& rope : config_.ropes) {
-      ropes_.emplace_back(rope, config_.head_dim);
+      ropes_.emplace_back(rope, rope.rotated_dims(config_.head_dim));
     }
     for (size_t i = 0; i < config_.layers.size(); ++i) {
       const std::optional<size_t> rope = config_.layers[i].rope;
@@ -55,7 +42,7 @@ class Decoder final : public Model {
   }
 
   KvState make_kv() const override {
-    return make_decoder_kv(
+    return make_kv_state(
         config_, kv_, weights_.norm.dtype(), kernels_ != nullptr);
   }
 
@@ -91,13 +78,28 @@ class Decoder final : public Model {
   std::vector<Rope> ropes_;
 };
 
-// As it multiplies, times `scale`.
+} // namespace
+
+AttentionShape attention_shape(
+    const ModelConfig& config,
+    const LayerConfig& layer,
+    const std::optional<KvQuantization>& kv) {
+  return {
+      config.num_attention_heads,
+      config.num_key_value_heads,
+      config.head_dim,
+      config.attention_scale,
+      config.attention_soft_cap,
+      layer.window,
+      kv};
+}
+
 Result<mx::array> take_norm(
     const ModelConfig& config,
     WeightSource& weights,
     const std::string& path,
     int width,
-    float scale = 1) {
+    float scale) {
   INGLE_ASSIGN_OR_RETURN(auto norm, weights.take(path + ".weight", {width}));
   if (!config.norms_add_one && scale == 1) {
     return norm;
@@ -111,6 +113,8 @@ Result<mx::array> take_norm(
     return applied;
   });
 }
+
+namespace {
 
 // One of a layer; nothing where the layer has none of that kind.
 Result<std::optional<mx::array>> take_layer_norm(
@@ -145,6 +149,8 @@ Result<std::optional<mx::array>> take_qk_norm(
   return std::optional<mx::array>(std::move(norm));
 }
 
+} // namespace
+
 Result<AttentionWeights> take_attention(
     const ModelConfig& config,
     WeightSource& weights,
@@ -159,7 +165,8 @@ Result<AttentionWeights> take_attention(
   INGLE_ASSIGN_OR_RETURN(
       auto norm,
       take_layer_norm(config, weights, layer, config.norms.before_attention));
-  INGLE_ASSIGN_OR_RETURN(auto q, projection("q_proj", q_width));
+  const int gates_width = config.has_attention_gates ? q_width : 0;
+  INGLE_ASSIGN_OR_RETURN(auto q, projection("q_proj", q_width + gates_width));
   INGLE_ASSIGN_OR_RETURN(auto k, projection("k_proj", kv_width));
   INGLE_ASSIGN_OR_RETURN(auto v, projection("v_proj", kv_width));
   INGLE_ASSIGN_OR_RETURN(
@@ -182,7 +189,8 @@ Result<AttentionWeights> take_attention(
       std::move(o),
       std::move(q_norm),
       std::move(k_norm),
-      {std::move(added_norm), config.residual_scale}};
+      {std::move(added_norm), config.residual_scale},
+      config.has_attention_gates};
 }
 
 Result<MlpWeights> take_mlp(
@@ -216,33 +224,19 @@ Result<MlpWeights> take_mlp(
 
 Result<std::optional<Matrix>> take_head(
     const ModelConfig& config,
-    WeightSource& weights) {
-  if (config.tie_word_embeddings.value_or(!weights.has("lm_head.weight"))) {
+    WeightSource& weights,
+    const std::string& path) {
+  if (config.tie_word_embeddings.value_or(!weights.has(path + ".weight"))) {
     // Some files store the embedding twice.
-    for (const char* part : {"weight", "scales", "biases"}) {
-      weights.drop(std::string("lm_head.") + part);
+    for (const char* part : {".weight", ".scales", ".biases"}) {
+      weights.drop(path + part);
     }
     return std::optional<Matrix>();
   }
   INGLE_ASSIGN_OR_RETURN(
       auto head,
-      weights.take_matrix("lm_head", config.vocab_size, config.hidden_size));
+      weights.take_matrix(path, config.vocab_size, config.hidden_size));
   return std::optional<Matrix>(std::move(head));
-}
-
-} // namespace
-
-KvState make_decoder_kv(
-    const ModelConfig& config,
-    const KvQuantizations& kv,
-    mx::Dtype dtype,
-    bool for_kernels) {
-  std::vector<std::unique_ptr<KvCache>> caches;
-  for (size_t i = 0; i < config.layers.size(); ++i) {
-    caches.push_back(make_kv_cache(
-        shape_of(config, config.layers[i], kv[i]), dtype, for_kernels));
-  }
-  return KvState(std::move(caches));
 }
 
 Result<std::unique_ptr<const Model>> load_decoder(
@@ -262,7 +256,7 @@ Result<std::unique_ptr<const Model>> load_decoder(
     INGLE_ASSIGN_OR_RETURN(auto mlp, take_mlp(config, weights, path));
     layers.push_back(
         {std::move(attention),
-         shape_of(config, layer, kv[layers.size()]),
+         attention_shape(config, layer, kv[layers.size()]),
          nullptr,
          std::move(mlp)});
   }

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "model/kv_config.h"
 #include "model/model.h"
+#include "model/ops.h"
 #include "model/weight_source.h"
 
 namespace ingle {
@@ -22,12 +23,36 @@ Result<std::unique_ptr<const Model>> load_decoder(
     WeightSource& weights,
     std::unique_ptr<CpuKernels> kernels);
 
-// An empty state for such a model. `dtype`: of its rows, where MLX's own ops
-// compute and not the kernels.
-KvState make_decoder_kv(
+// The parts of it, for families that compose them in another way. The first
+// three take what stands below `path`, the path of a layer, or of the norm.
+
+Result<AttentionWeights> take_attention(
     const ModelConfig& config,
-    const KvQuantizations& kv,
-    mx::Dtype dtype,
-    bool for_kernels);
+    WeightSource& weights,
+    const std::string& path);
+
+Result<MlpWeights> take_mlp(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& path);
+
+// A norm as it multiplies, times `scale`: [width].
+Result<mx::array> take_norm(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& path,
+    int width,
+    float scale = 1);
+
+// Nothing: tied to the embedding.
+Result<std::optional<Matrix>> take_head(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& path = "lm_head");
+
+AttentionShape attention_shape(
+    const ModelConfig& config,
+    const LayerConfig& layer,
+    const std::optional<KvQuantization>& kv);
 
 } // namespace ingle

@@ -10,7 +10,7 @@ namespace ingle {
 namespace {
 
 // Some are another family under a name of their own.
-constexpr std::array<Family, 10> kFamilies = {{
+constexpr std::array<Family, 12> kFamilies = {{
     {"gemma2", 1e4f, read_gemma2},
     {"gemma3_text", 1e6f, read_gemma3},
     {"granite", 1e4f, read_granite},
@@ -19,7 +19,19 @@ constexpr std::array<Family, 10> kFamilies = {{
     {"mistral", 1e4f, read_llama},
     {"olmo2", 1e4f, read_olmo2},
     {"qwen2", 1e6f, read_qwen2},
-    {"qwen3", 1e6f, read_qwen3, SupportTier::kTargeted},
+    {"qwen3", 1e6f, read_qwen3, load_decoder, 1, SupportTier::kTargeted},
+    {"qwen3_5",
+     1e5f,
+     read_qwen3_5,
+     load_qwen3_5,
+     0.25f,
+     SupportTier::kTargeted},
+    {"qwen3_5_text",
+     1e5f,
+     read_qwen3_5,
+     load_qwen3_5,
+     0.25f,
+     SupportTier::kTargeted},
     {"smollm3", 1e4f, read_smollm3},
 }};
 

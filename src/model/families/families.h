@@ -1,5 +1,6 @@
 // The families of models: what each says of the dense decoder
-// (families/decoder.h), in its own fields of config.json.
+// (families/decoder.h), in its own fields of config.json, or what it composes
+// of the decoder's parts and others.
 //
 // Source: the classes of the same names in Hugging Face transformers, and
 // mlx-lm, which the goldens are made with.
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "model/families/decoder.h"
 #include "model/field_reader.h"
 
 namespace ingle {
@@ -25,6 +27,13 @@ struct Family {
       FieldReader& fields,
       const std::string& origin,
       ModelConfig& config);
+  // As load_decoder().
+  Result<std::unique_ptr<const Model>> (*load)(
+      const ModelConfig& config,
+      const KvQuantizations& kv,
+      WeightSource& weights,
+      std::unique_ptr<CpuKernels> kernels) = load_decoder;
+  float rotary_factor = 1; // where the file has none; 1: it may have no other
   SupportTier tier = SupportTier::kGeneric;
 };
 
@@ -70,6 +79,13 @@ Status read_llama(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_olmo2(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_qwen2(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_qwen3(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_qwen3_5(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_smollm3(FieldReader&, const std::string& origin, ModelConfig&);
+
+Result<std::unique_ptr<const Model>> load_qwen3_5(
+    const ModelConfig&,
+    const KvQuantizations&,
+    WeightSource&,
+    std::unique_ptr<CpuKernels>);
 
 } // namespace ingle
