@@ -62,6 +62,20 @@ inline constexpr AttendCase kAttendCases[] = {
     {4, 1, 256, 512, 0},
     {4, 1, 256, 512, 7680}};
 
+struct DeltaCase {
+  int hidden = 0;
+  int key_heads = 0;
+  int value_heads = 0;
+  int head_dim = 0;
+  int tokens = 0;
+};
+// Qwen 3.5 of 0.8 and of 4 billion parameters.
+inline constexpr DeltaCase kDeltaCases[] = {
+    {1024, 16, 16, 128, 1},
+    {1024, 16, 16, 128, 512},
+    {2560, 16, 32, 128, 1},
+    {2560, 16, 32, 128, 512}};
+
 // Hidden and inner size: SmolLM2's and others'.
 inline constexpr Shape kMlps[] = {{576, 1536}, {640, 2048}, {2048, 8192}};
 inline constexpr int kWidths[] = {576, 640, 2048};

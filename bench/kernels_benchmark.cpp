@@ -23,6 +23,7 @@
 #include "ceilings.h"
 #include "kernel_cases.h"
 #include "kernels/attention.h"
+#include "kernels/gated_delta.h"
 #include "kernels/layer.h"
 #include "kernels/products.h"
 #include "kernels/testing/random_weights.h"
@@ -289,6 +290,106 @@ void attend(State& state, Machine& machine, const AttendCase& c) {
   });
 }
 
+GatedDeltaShape shape_of(const DeltaCase& c) {
+  return {c.key_heads, c.value_heads, c.head_dim, c.head_dim, 4};
+}
+
+// The delta rule alone, in blocks of tokens as a layer has them.
+void delta_rule(State& state, Machine& machine, const DeltaCase& c) {
+  constexpr int kBlock = 16;
+  const GatedDeltaShape shape = shape_of(c);
+  const size_t head_bytes = sizeof(float) * shape.head_floats();
+  const size_t bytes = static_cast<size_t>(c.value_heads) * head_bytes;
+  const size_t copies = std::max<size_t>(1, machine.memory / bytes);
+  const PageBuffer states(copies * bytes);
+  const auto x = some_floats(kBlock, c.head_dim);
+  const std::vector<float> half(kBlock, 0.5f);
+  // Keys are no unit vectors here: S must not grow.
+  const std::vector<float> little(
+      kBlock, 0.5f / static_cast<float>(c.head_dim));
+  std::vector<float> out(
+      static_cast<size_t>(c.value_heads) * kBlock *
+      static_cast<size_t>(c.head_dim));
+  const double elements = static_cast<double>(bytes) / sizeof(float);
+  const Work work{
+      2.0 * static_cast<double>(bytes),
+      7.0 * c.tokens * elements,
+      machine.ceilings.f32_gop_s};
+  repeat(state, machine, work, [&](int64_t i) {
+    std::byte* at = states.data() + static_cast<size_t>(i) % copies * bytes;
+    machine.pool.run([&](int thread) {
+      const Share heads =
+          share_of(c.value_heads, thread, machine.pool.threads());
+      for (int h = heads.begin; h < heads.end; ++h) {
+        const auto own =
+            reinterpret_cast<float*>(at + static_cast<size_t>(h) * head_bytes);
+        for (int t = 0; t < c.tokens; t += kBlock) {
+          machine.set.delta_rule(
+              {.tokens = std::min(kBlock, c.tokens - t),
+               .key_dim = c.head_dim,
+               .value_dim = c.head_dim,
+               .queries = x.data(),
+               .keys = x.data(),
+               .values = x.data(),
+               .decays = half.data(),
+               .betas = little.data(),
+               .before = own,
+               .after = own,
+               .out = out.data() + ptrdiff_t{h} * kBlock * c.head_dim,
+               .out_stride = c.head_dim});
+        }
+      }
+    });
+  });
+}
+
+void gated_delta(State& state, Machine& machine, const DeltaCase& c) {
+  const GatedDeltaShape shape = shape_of(c);
+  const size_t memory = machine.memory / 3;
+  const Copies qkvs(kUsualFormat, {shape.channels(), c.hidden}, memory);
+  const Copies zs(kUsualFormat, {shape.value_width(), c.hidden}, memory);
+  const Copies outs(kUsualFormat, {c.hidden, shape.value_width()}, memory);
+  const Copies gates(kUsualFormat, {c.value_heads, c.hidden}, 0);
+  const PackedMatrix gate = gates[0];
+  const auto norm = some_floats(1, c.hidden);
+  const auto conv = some_floats(shape.taps, shape.channels());
+  const std::vector<float> half(static_cast<size_t>(c.value_heads), 0.5f);
+  const auto head_norm = some_floats(1, c.head_dim);
+  const auto x = some_floats(c.tokens, c.hidden);
+  std::vector<float> out(x.size());
+  const size_t states = std::max<size_t>(2, memory / shape.state_bytes());
+  const PageBuffer buffers(states * shape.state_bytes());
+  const auto state_at = [&](int64_t i) {
+    return buffers.data() +
+        static_cast<size_t>(i) % states * shape.state_bytes();
+  };
+  KernelContext context{machine.set, machine.pool, Inputs::kTwoPlanes};
+  Work work = sum(
+      {product_work(machine, Inputs::kTwoPlanes, qkvs[0], c.tokens),
+       product_work(machine, Inputs::kTwoPlanes, zs[0], c.tokens),
+       product_work(machine, Inputs::kTwoPlanes, outs[0], c.tokens)});
+  work.bytes += 2.0 * static_cast<double>(shape.state_bytes());
+  repeat(state, machine, work, [&](int64_t i) {
+    const PackedMatrix qkv = qkvs[i];
+    const PackedMatrix z = zs[i];
+    const PackedMatrix o = outs[i];
+    const GatedDeltaView view{
+        .norm = {norm.data(), 1e-6f},
+        .qkv = {&qkv},
+        .z = {&z},
+        .b = {&gate},
+        .a = {&gate},
+        .out = {&o},
+        .conv = conv.data(),
+        .decay_rate = half.data(),
+        .decay_bias = half.data(),
+        .head_norm = {head_norm.data(), 1e-6f},
+        .shape = shape};
+    const GatedDeltaRow row{c.tokens, state_at(i), state_at(i + 1)};
+    gated_delta_and_add(context, view, {&row, 1}, x.data(), out.data());
+  });
+}
+
 // `shape`: hidden and inner size.
 void mlp(
     State& state,
@@ -415,6 +516,14 @@ class List {
               std::to_string(c.depth) +
               (c.kv_bits == 16 ? "" : "_kv" + std::to_string(c.kv_bits)),
           attend,
+          c);
+    }
+    for (const DeltaCase& c : kDeltaCases) {
+      const std::string tail = std::to_string(c.value_heads) + "x" +
+          std::to_string(c.head_dim) + "/" + std::to_string(c.tokens);
+      add("delta_rule/" + tail, delta_rule, c);
+      add("gated_delta/" + std::to_string(c.hidden) + "/" + tail,
+          gated_delta,
           c);
     }
     for (const Inputs planes : kPlanes) {
