@@ -93,7 +93,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option(
       "--model",
       flags.model,
-      "Model folder, name or a part of it (default: the default model)");
+      "Model folder, name or a part of it (default: the default model, else "
+      "the largest here that fits)");
   command
       .add_option_function<std::string>(
           "--numerics",

@@ -14,11 +14,9 @@
 namespace ingle {
 namespace {
 
-constexpr int kDefaultContext = 8192; // tokens
-
 struct FitFlags {
   EngineFlags engine;
-  int context = 0; // tokens; 0: kDefaultContext, or the model's if that is less
+  int context = 0; // tokens; 0: kUsualContext, or the model's if that is less
   bool json = false;
 };
 
@@ -98,7 +96,7 @@ Result<Fit> look_at(const Environment& env, const FitFlags& flags) {
   fit.model_context = plan.config().max_position_embeddings;
   fit.context = flags.context > 0
       ? flags.context
-      : std::min<int64_t>(kDefaultContext, fit.model_context);
+      : std::min<int64_t>(kUsualContext, fit.model_context);
   fit.use = plan.at(fit.context);
   fit.usable = flags.engine.usable_memory();
   fit.max_context = plan.max_context(fit.usable);

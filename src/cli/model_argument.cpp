@@ -2,11 +2,15 @@
 
 #include <filesystem>
 
+#include "cli/auto_pick.h"
 #include "cli/default_model.h"
 #include "cli/known_models.h"
+#include "cli/machine.h"
 #include "cli/model_summary.h"
+#include "engine/engine.h"
 #include "hub/hub_cache.h"
 #include "hub/names.h"
+#include "model/memory_plan.h"
 
 namespace ingle {
 namespace {
@@ -105,20 +109,60 @@ Result<ModelPlace> resolve_name(
       : ambiguous(argument, usable.empty() ? matches : usable);
 }
 
+bool is_default(const KnownModel& model) {
+  return !model.is_cached && model.name == kDefaultModel.name;
+}
+
+// What the headers of its files say. Errors: as MemoryPlan.
+Result<PickCandidate> candidate(
+    const Environment& env,
+    const KnownModel& model) {
+  INGLE_ASSIGN_OR_RETURN(
+      const MemoryPlan plan,
+      MemoryPlan::of(
+          env.fs,
+          model.folder,
+          {.numerics = default_numerics()},
+          EngineOptions{}.prefill_chunk));
+  const MemoryUse use =
+      plan.at(std::min(kUsualContext, plan.config().max_position_embeddings));
+  return PickCandidate{model.name, is_default(model), use.weights, use.total()};
+}
+
+Result<ModelPlace> pick_for_machine(const Environment& env) {
+  INGLE_ASSIGN_OR_RETURN(const auto models, list_models(env));
+  std::vector<KnownModel> usable;
+  std::vector<PickCandidate> candidates; // the same ones
+  for (const KnownModel& model : models) {
+    if (model.folder.empty()) {
+      continue;
+    }
+    auto each = candidate(env, model);
+    if (each.is_ok()) {
+      usable.push_back(model);
+      candidates.push_back(std::move(each).value());
+    } else if (is_default(model)) {
+      return place_of(model); // to load it says what is wrong with it
+    }
+  }
+  if (const auto* picked = pick_model(candidates, machine_memory())) {
+    return place_of(usable[static_cast<size_t>(picked - candidates.data())]);
+  }
+  return Status::not_found(
+      usable.empty()
+          ? "there is no model that can be loaded yet: run ingle get, or name "
+            "one with --model"
+          : "none of the models here fits this machine's memory (ingle fit NAME "
+            "says why): run ingle get for a small one");
+}
+
 } // namespace
 
 Result<ModelPlace> resolve_model(
     const Environment& env,
     const std::string& argument) {
   if (argument.empty()) {
-    const std::string folder =
-        join_path(models_folder(env), kDefaultModel.name);
-    if (!env.fs.exists(join_path(folder, "config.json"))) {
-      return Status::not_found(
-          "the default model is not there yet (" + folder +
-          "): run ingle get, or name a model with --model");
-    }
-    return ModelPlace{kDefaultModel.name, folder};
+    return pick_for_machine(env);
   }
   if (is_folder(env.fs, argument)) {
     const std::string folder = absolute(argument);

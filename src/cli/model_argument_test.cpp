@@ -142,6 +142,12 @@ TEST_F(ModelArgumentTest, DefaultModelIsAskedForWhenAbsent) {
   EXPECT_TRUE(resolve_model(env_, "").is_ok());
 }
 
+TEST_F(ModelArgumentTest, WithoutTheDefaultModelOneThatFitsIsPicked) {
+  const std::string folder = add_cached("org/Alpha");
+  add_model("Broken");
+  EXPECT_EQ(folder_of(""), folder);
+}
+
 TEST_F(ModelArgumentTest, HalfImportedModelsAreNotListed) {
   add_model("Alpha");
   add_model(".Beta.importing");

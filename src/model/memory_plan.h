@@ -17,6 +17,9 @@
 
 namespace ingle {
 
+// Tokens of a sequence that is looked at where nobody says how long it is.
+inline constexpr int kUsualContext = 8192;
+
 // Bytes.
 struct MemoryUse {
   uint64_t program = 0; // code, libraries, tokenizer
