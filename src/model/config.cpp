@@ -6,6 +6,7 @@
 
 #include "model/families/families.h"
 #include "model/field_reader.h"
+#include "model/rope_fields.h"
 #include "weights/strict_json.h"
 #include "weights/tensor.h"
 
@@ -17,7 +18,6 @@ using Json = nlohmann::json;
 constexpr int kMaxContext = 1 << 30; // tokens
 constexpr int kMaxVocabulary = 1 << 22;
 constexpr double kTiny = 1e-12;
-constexpr double kHuge = 1e12;
 
 Result<Quantization> parse_quantization(
     const Json& object,
@@ -72,66 +72,6 @@ Result<QuantizationConfig> parse_quantization_config(
   return config;
 }
 
-Result<RopeConfig>
-parse_rope(const Json& root, const std::string& origin, const Family& family) {
-  FieldReader reader(root, origin);
-  RopeConfig rope;
-  rope.theta = reader.optional_number("rope_theta", kTiny, kHuge)
-                   .value_or(family.rope_theta);
-  rope.rotary_factor = reader.optional_number("partial_rotary_factor", 0, 1)
-                           .value_or(family.rotary_factor);
-  rope.traditional = reader.optional_bool("rope_traditional").value_or(false);
-  INGLE_RETURN_IF_ERROR(reader.status());
-
-  // Newer configs say rope_parameters, which holds rope_theta as well.
-  const char* key =
-      reader.find("rope_scaling") ? "rope_scaling" : "rope_parameters";
-  const Json* object = reader.find(key);
-  if (object == nullptr) {
-    return rope;
-  }
-  const std::string where = origin + ": " + key;
-  if (!object->is_object()) {
-    return Status::corruption(where + " has to be an object");
-  }
-  if (const auto full = object->find("full_attention");
-      full != object->end() && full->is_object()) {
-    object = &*full; // one for each kind of layer; families read the others
-  }
-  FieldReader scaling(*object, where);
-  rope.theta =
-      scaling.optional_number("rope_theta", kTiny, kHuge).value_or(rope.theta);
-  rope.rotary_factor = scaling.optional_number("partial_rotary_factor", 0, 1)
-                           .value_or(rope.rotary_factor);
-  const std::string type =
-      scaling.optional_string(scaling.find("rope_type") ? "rope_type" : "type")
-          .value_or("default");
-  if (type == "linear") {
-    rope.kind = RopeKind::kLinear;
-    rope.factor = scaling.number("factor", kTiny, kHuge);
-  } else if (type == "llama3") {
-    rope.kind = RopeKind::kLlama3;
-    rope.factor = scaling.number("factor", kTiny, kHuge);
-    rope.low_freq_factor =
-        scaling.optional_number("low_freq_factor", kTiny, kHuge).value_or(1);
-    rope.high_freq_factor =
-        scaling.optional_number("high_freq_factor", kTiny, kHuge).value_or(4);
-    rope.original_context =
-        scaling.optional_size("original_max_position_embeddings")
-            .value_or(8192);
-  } else if (type != "default") {
-    return Status::unsupported(
-        where + ": the type " + quote_name(type) +
-        " is not supported; default, linear and llama3 are");
-  }
-  INGLE_RETURN_IF_ERROR(scaling.status());
-  if (rope.low_freq_factor >= rope.high_freq_factor) {
-    return Status::corruption(
-        where + ": low_freq_factor has to be below high_freq_factor");
-  }
-  return rope;
-}
-
 // A drafter only proposes tokens for another model.
 bool is_drafter(std::string_view model_type) {
   return model_type.ends_with("_assistant");
@@ -159,18 +99,6 @@ Result<const Family*> family_of(
   return family;
 }
 
-// Refuses what would load and compute something else than its author did.
-Status check_variants(
-    const Family& family,
-    const RopeConfig& rope,
-    const std::string& origin) {
-  if (family.rotary_factor == 1 && rope.rotary_factor != 1) {
-    return Status::unsupported(
-        origin + ": a partial_rotary_factor other than 1 is not supported");
-  }
-  return Status::ok();
-}
-
 Status check_heads(const ModelConfig& config, const std::string& origin) {
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
     return Status::corruption(
@@ -182,14 +110,6 @@ Status check_heads(const ModelConfig& config, const std::string& origin) {
   if (config.head_dim % 2 != 0) {
     return Status::corruption(
         origin + ": head_dim (" + std::to_string(config.head_dim) +
-        ") has to be even");
-  }
-  const int rotated = config.ropes.front().rotated_dims(config.head_dim);
-  if (rotated % 2 != 0 || rotated == 0) {
-    return Status::corruption(
-        origin +
-        ": partial_rotary_factor: the part of a head that is rotated (" +
-        std::to_string(rotated) + " of " + std::to_string(config.head_dim) +
         ") has to be even");
   }
   if (config.num_attention_heads > kMaxModelSize / config.head_dim) {
@@ -261,13 +181,16 @@ Result<ModelConfig> parse_model_config(
     INGLE_RETURN_IF_ERROR(each->status());
   }
   INGLE_ASSIGN_OR_RETURN(
-      const RopeConfig rope, parse_rope(text, where, *family));
-  INGLE_RETURN_IF_ERROR(check_variants(*family, rope, where));
+      const RopeConfig rope,
+      read_rope(reader, where, config.max_position_embeddings, family->rope));
   config.ropes = {rope};
   config.layers.resize(static_cast<size_t>(config.num_hidden_layers));
   INGLE_RETURN_IF_ERROR(family->read(reader, where, config));
   INGLE_RETURN_IF_ERROR(reader.status());
   INGLE_RETURN_IF_ERROR(check_heads(config, where));
+  for (const RopeConfig& each : config.ropes) {
+    INGLE_RETURN_IF_ERROR(check_rope(each, config.head_dim, where));
+  }
   if (config.attention_scale == 0) {
     config.attention_scale = 1 / std::sqrt(static_cast<float>(config.head_dim));
   }

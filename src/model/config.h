@@ -11,6 +11,7 @@
 #include "base/token.h"
 #include "kernels/gated_delta.h"
 #include "kernels/kernel_set.h"
+#include "model/rope_config.h"
 
 namespace ingle {
 
@@ -39,23 +40,6 @@ enum class SupportTier {
 };
 
 std::string_view to_string(SupportTier tier); // "targeted", "generic"
-
-enum class RopeKind { kDefault, kLinear, kLlama3 };
-
-struct RopeConfig {
-  RopeKind kind = RopeKind::kDefault;
-  float theta = 10000;
-  float rotary_factor = 1; // the share of a head that turns: its first part
-  bool traditional = false; // pairs (2i, 2i+1) instead of (i, i + dims/2)
-  float factor = 1; // kLinear, kLlama3
-  float low_freq_factor = 1; // kLlama3
-  float high_freq_factor = 4; // kLlama3
-  int original_context = 8192; // kLlama3, tokens
-
-  int rotated_dims(int head_dim) const {
-    return static_cast<int>(static_cast<float>(head_dim) * rotary_factor);
-  }
-};
 
 // RMS norms of queries and keys, before they are rotated.
 enum class QkNorm { kNone, kHead, kAllHeads };

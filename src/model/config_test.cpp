@@ -74,6 +74,7 @@ TEST(ModelConfig, WrongTypesAndRangesAreRefused) {
       {"tie_word_embeddings", 1},
       {"rope_theta", -1},
       {"rope_scaling", "linear"},
+      {"partial_rotary_factor", 0.32}, // 5 of 16 dimensions
       {"rope_scaling", {{"type", "linear"}, {"factor", 0}}},
       {"rope_scaling",
        {{"type", "llama3"}, {"factor", 8}, {"low_freq_factor", 0}}},
@@ -136,9 +137,7 @@ TEST(ModelConfig, VariantsThatChangeTheResultAreRefused) {
   const std::pair<const char*, Json> variants[] = {
       {"layer_types", {"full_attention", "full_attention", "mamba"}},
       {"hidden_act", "gelu"},
-      {"partial_rotary_factor", 0.5},
-      {"rope_parameters", {{"partial_rotary_factor", 0.5}}},
-      {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 4}}},
+      {"rope_scaling", {{"rope_type", "dynamic"}, {"factor", 4}}},
       {"quantization", {{"bits", 7}, {"group_size", 32}}},
       {"quantization", {{"bits", 4}, {"group_size", 16}}},
       {"quantization", {{"bits", 4}, {"group_size", 32}, {"mode", "mxfp4"}}}};

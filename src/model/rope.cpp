@@ -1,6 +1,8 @@
 #include "model/rope.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include <mlx/fast.h>
@@ -10,13 +12,24 @@
 namespace ingle {
 namespace {
 
+mx::array number(double value) {
+  return mx::array(static_cast<float>(value));
+}
+
+// Wavelengths are over 2π, of `dims` / 2 pairs, in f32 with MLX's own ops, as
+// the oracle has them. These are theta^(i / over) for i = 0, 2, ... below
+// `dims`.
+mx::array plain_wavelengths(float theta, int dims, int over) {
+  return mx::power(
+      mx::array(theta),
+      mx::divide(mx::arange(0, dims, 2, mx::float32), number(over)));
+}
+
 // Llama 3.1 stretches slow rotations by `factor`, keeps fast ones, and blends
-// in between. In f32 with MLX's own ops, as the oracle does.
+// in between.
 mx::array llama3_wavelengths(const RopeConfig& config, int dims) {
   const auto context = static_cast<float>(config.original_context);
-  const mx::array exponents = mx::divide(
-      mx::arange(0, dims, 2, mx::float32), mx::array(static_cast<float>(dims)));
-  const mx::array base = mx::power(mx::array(config.theta), exponents);
+  const mx::array base = plain_wavelengths(config.theta, dims, dims);
   const mx::array length =
       mx::multiply(base, mx::array(2 * std::numbers::pi_v<float>));
 
@@ -36,9 +49,96 @@ mx::array llama3_wavelengths(const RopeConfig& config, int dims) {
       smooth);
   const mx::array stretched =
       mx::where(slow, mx::multiply(base, mx::array(config.factor)), base);
-  mx::array wavelengths = mx::where(medium, mx::divide(base, blend), stretched);
-  mx::eval(wavelengths);
-  return wavelengths;
+  return mx::where(medium, mx::divide(base, blend), stretched);
+}
+
+// YaRN (Peng et al., 2023): stretches those that turn less than beta_slow times
+// in the original context, keeps those that turn more than beta_fast times, and
+// blends in between, along a ramp over the dimensions.
+mx::array yarn_wavelengths(const RopeConfig& config, int dims) {
+  const auto dimension = [&](double turns) {
+    const double length =
+        config.original_context / (turns * 2 * std::numbers::pi);
+    return dims * std::log(length) /
+        (2 * std::log(static_cast<double>(config.theta)));
+  };
+  double first = dimension(config.beta_fast);
+  double last = dimension(config.beta_slow);
+  if (config.truncate) {
+    first = std::floor(first);
+    last = std::ceil(last);
+  }
+  first = std::max(first, 0.0);
+  last = std::min(last, dims - 1.0);
+  if (first == last) {
+    last += 0.001; // as the paper's authors have it
+  }
+  const int pairs = dims / 2;
+  const mx::array ramp = mx::clip(
+      mx::divide(
+          mx::subtract(mx::arange(0, pairs, 1, mx::float32), number(first)),
+          number(last - first)),
+      mx::array(0.0f),
+      mx::array(1.0f));
+  const mx::array kept = mx::subtract(mx::array(1.0f), ramp);
+  const mx::array base = plain_wavelengths(config.theta, dims, dims);
+  const mx::array stretched = mx::multiply(mx::array(config.factor), base);
+  return mx::divide(
+      mx::multiply(stretched, base),
+      mx::add(
+          mx::multiply(stretched, kept),
+          mx::multiply(base, mx::subtract(mx::array(1.0f), kept))));
+}
+
+// LongRoPE (Ding et al., 2024): a factor for each pair.
+mx::array long_wavelengths(const RopeConfig& config, int dims) {
+  const mx::array factors(config.long_factors.data(), {dims / 2}, mx::float32);
+  return mx::multiply(factors, plain_wavelengths(config.theta, dims, dims));
+}
+
+// Those that stand still have none that is finite.
+mx::array proportional_wavelengths(const RopeConfig& config, int head_dim) {
+  const int turned = config.rotated_dims(head_dim);
+  const mx::array turning = mx::multiply(
+      mx::array(config.factor),
+      plain_wavelengths(config.theta, turned, head_dim));
+  return mx::concatenate(
+      {turning,
+       mx::full(
+           {(head_dim - turned) / 2},
+           mx::array(std::numeric_limits<float>::infinity()))},
+      0);
+}
+
+std::optional<mx::array> wavelengths_of(
+    const RopeConfig& config,
+    int head_dim) {
+  const int dims = config.rotated_dims(head_dim);
+  switch (config.kind) {
+    case RopeKind::kDefault:
+    case RopeKind::kLinear:
+      break;
+    case RopeKind::kLlama3:
+      return llama3_wavelengths(config, dims);
+    case RopeKind::kYarn:
+      return yarn_wavelengths(config, dims);
+    case RopeKind::kLongRope:
+      return long_wavelengths(config, dims);
+    case RopeKind::kProportional:
+      return proportional_wavelengths(config, head_dim);
+  }
+  return std::nullopt;
+}
+
+// Of each dimension of a head; none where all are 1.
+std::optional<mx::array>
+amplitudes_of(float amplitude, int dims, int head_dim) {
+  if (amplitude == 1) {
+    return std::nullopt;
+  }
+  std::vector<float> all(static_cast<size_t>(head_dim), 1.0f);
+  std::fill_n(all.begin(), dims, amplitude);
+  return mx::array(all.data(), {head_dim}, mx::float32);
 }
 
 // As MLX's own form has them, in f32.
@@ -59,20 +159,18 @@ std::vector<float> frequencies_of(
 
 } // namespace
 
-Rope::Rope(const RopeConfig& config, int dims)
-    : dims_(dims), traditional_(config.traditional), theta_(config.theta) {
-  switch (config.kind) {
-    case RopeKind::kDefault:
-      break;
-    case RopeKind::kLinear:
-      scale_ = 1 / config.factor;
-      break;
-    case RopeKind::kLlama3:
-      wavelengths_ = llama3_wavelengths(config, dims);
-      break;
-  }
-  frequencies_ = frequencies_of(wavelengths_, theta_, dims);
-}
+Rope::Rope(const RopeConfig& config, int head_dim)
+    : dims_(
+          config.kind == RopeKind::kProportional
+              ? head_dim
+              : config.rotated_dims(head_dim)),
+      traditional_(config.traditional),
+      theta_(config.theta),
+      scale_(config.kind == RopeKind::kLinear ? 1 / config.factor : 1),
+      amplitude_(config.amplitude),
+      amplitudes_(amplitudes_of(config.amplitude, dims_, head_dim)),
+      wavelengths_(wavelengths_of(config, head_dim)),
+      frequencies_(frequencies_of(wavelengths_, theta_, dims_)) {}
 
 void Rope::add_angles(
     int64_t position,
@@ -80,14 +178,14 @@ void Rope::add_angles(
     std::vector<float>& sines) const {
   const float at = static_cast<float>(position) * scale_;
   for (const float frequency : frequencies_) {
-    cosines.push_back(std::cos(at * frequency));
-    sines.push_back(std::sin(at * frequency));
+    cosines.push_back(amplitude_ * std::cos(at * frequency));
+    sines.push_back(amplitude_ * std::sin(at * frequency));
   }
 }
 
 mx::array Rope::operator()(const mx::array& x, int64_t offset) const {
   return mx::fast::rope(
-      x,
+      amplitudes_ ? mx::multiply(x, mx::astype(*amplitudes_, x.dtype())) : x,
       dims_,
       traditional_,
       wavelengths_ ? std::nullopt : std::optional<float>(theta_),

@@ -29,7 +29,7 @@ class Decoder final : public Model {
         weights_(std::move(weights)),
         kernels_(std::move(kernels)) {
     for (const RopeConfig& rope : config_.ropes) {
-      ropes_.emplace_back(rope, rope.rotated_dims(config_.head_dim));
+      ropes_.emplace_back(rope, config_.head_dim);
     }
     for (size_t i = 0; i < config_.layers.size(); ++i) {
       const std::optional<size_t> rope = config_.layers[i].rope;

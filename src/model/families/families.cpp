@@ -9,30 +9,34 @@
 namespace ingle {
 namespace {
 
+constexpr RopeDefaults kQwen35Rope = {.theta = 1e5f, .rotary_factor = 0.25f};
+
 // Some are another family under a name of their own.
 constexpr std::array<Family, 12> kFamilies = {{
-    {"gemma2", 1e4f, read_gemma2},
-    {"gemma3_text", 1e6f, read_gemma3},
-    {"granite", 1e4f, read_granite},
-    {"iquestcoder", 1e4f, read_llama},
-    {"llama", 1e4f, read_llama},
-    {"mistral", 1e4f, read_llama},
-    {"olmo2", 1e4f, read_olmo2},
-    {"qwen2", 1e6f, read_qwen2},
-    {"qwen3", 1e6f, read_qwen3, load_decoder, 1, SupportTier::kTargeted},
+    {"gemma2", {}, read_gemma2},
+    {"gemma3_text", {.theta = 1e6f}, read_gemma3},
+    {"granite", {}, read_granite},
+    {"iquestcoder", {}, read_llama},
+    {"llama", {}, read_llama},
+    {"mistral", {}, read_llama},
+    {"olmo2", {}, read_olmo2},
+    {"qwen2", {.theta = 1e6f}, read_qwen2},
+    {"qwen3",
+     {.theta = 1e6f},
+     read_qwen3,
+     load_decoder,
+     SupportTier::kTargeted},
     {"qwen3_5",
-     1e5f,
+     kQwen35Rope,
      read_qwen3_5,
      load_qwen3_5,
-     0.25f,
      SupportTier::kTargeted},
     {"qwen3_5_text",
-     1e5f,
+     kQwen35Rope,
      read_qwen3_5,
      load_qwen3_5,
-     0.25f,
      SupportTier::kTargeted},
-    {"smollm3", 1e4f, read_smollm3},
+    {"smollm3", {}, read_smollm3},
 }};
 
 // What the ecosystem calls an activation, where ingle has it.

@@ -14,12 +14,13 @@
 #include "model/config.h"
 #include "model/families/decoder.h"
 #include "model/field_reader.h"
+#include "model/rope_fields.h"
 
 namespace ingle {
 
 struct Family {
   std::string_view model_type;
-  float rope_theta = 0; // where the file has none
+  RopeDefaults rope;
   // Sets what the family has beside the fields that all have, and what it
   // has otherwise where they are absent. `config` has the common ones.
   // Errors: kCorruption, naming file and field; or they are left in `fields`.
@@ -33,7 +34,6 @@ struct Family {
       const KvQuantizations& kv,
       WeightSource& weights,
       std::unique_ptr<CpuKernels> kernels) = load_decoder;
-  float rotary_factor = 1; // where the file has none; 1: it may have no other
   SupportTier tier = SupportTier::kGeneric;
 };
 

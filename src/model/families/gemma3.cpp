@@ -5,36 +5,20 @@
 namespace ingle {
 namespace {
 
-// Newer files have an object for each kind of layer.
-Result<float> read_local_theta(FieldReader& fields, const std::string& origin) {
-  constexpr double kLow = 1e-6;
-  constexpr double kHigh = 1e12;
-  const float theta =
-      fields.optional_number("rope_local_base_freq", kLow, kHigh)
-          .value_or(1e4f);
-  const nlohmann::json* ropes = fields.find("rope_parameters");
-  if (ropes == nullptr || !ropes->is_object() ||
-      !ropes->contains("sliding_attention")) {
-    return theta;
-  }
-  const std::string where = origin + ": rope_parameters.sliding_attention";
-  const nlohmann::json& local = (*ropes)["sliding_attention"];
-  if (!local.is_object()) {
-    return Status::corruption(where + " has to be an object");
-  }
-  FieldReader reader(local, where);
-  const float own =
-      reader.optional_number("rope_theta", kLow, kHigh).value_or(theta);
-  INGLE_RETURN_IF_ERROR(reader.status());
-  return own;
-}
-
 Status read_layers(
     FieldReader& fields,
     const std::string& origin,
     ModelConfig& config) {
-  RopeConfig local;
-  INGLE_ASSIGN_OR_RETURN(local.theta, read_local_theta(fields, origin));
+  INGLE_ASSIGN_OR_RETURN(
+      const RopeConfig local,
+      read_rope(
+          fields,
+          origin,
+          config.max_position_embeddings,
+          {},
+          {.layers = "sliding_attention",
+           .theta = "rope_local_base_freq",
+           .takes_common = false}));
   config.ropes.push_back(local);
   INGLE_ASSIGN_OR_RETURN(
       const auto windowed, read_windowed_layers(fields, origin, config));

@@ -44,9 +44,7 @@ class Qwen35 final : public Model {
         kv_(std::move(kv)),
         weights_(std::move(weights)),
         kernels_(std::move(kernels)),
-        rope_(
-            config_.ropes.front(),
-            config_.ropes.front().rotated_dims(config_.head_dim)) {}
+        rope_(config_.ropes.front(), config_.head_dim) {}
 
   const ModelConfig& config() const override {
     return config_;
