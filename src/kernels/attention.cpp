@@ -274,7 +274,8 @@ void Attention::pack_queries(int thread, const Item& item) {
         view_.head_dim,
         head);
     place(head, view_.q_norm, t);
-    query_scale(thread, item.kv_head, row) = view_.scale * kLog2E *
+    const float own = view_.query_scales == nullptr ? 1 : view_.query_scales[t];
+    query_scale(thread, item.kv_head, row) = own * view_.scale * kLog2E *
         context_.set.pack_query(
             head, shape_, query_of(thread, item.kv_head, row));
   }

@@ -42,7 +42,7 @@ struct Tile {
   float* sums = nullptr;
 };
 
-enum class Activation : uint8_t { kSilu, kGeluTanh };
+enum class Activation : uint8_t { kSilu, kGeluTanh, kGelu };
 
 // What becomes of a product y = x * matrix^T + bias.
 //   out[t * stride + n] = y                       (neither of the below)
@@ -121,6 +121,16 @@ struct KernelSet {
       int columns,
       float* out);
 
+  // out = (x - mean(x)) / sqrt(variance(x) + eps) * weight + bias; [K]. `out`
+  // may be x.
+  void (*layer_norm)(
+      const float* x,
+      const float* weight,
+      const float* bias,
+      float eps,
+      int columns,
+      float* out);
+
   // x: per token K floats. Fills tile.quads, scales and sums, or values.
   // Planes need K % 32 == 0.
   void (*pack_tile)(const float* const* x, const Tile& tile);
@@ -130,7 +140,7 @@ struct KernelSet {
   void (
       *multiply)(const Product& product, int begin, int end, const Tile& tile);
 
-  // gate = activation(gate) * up; [n].
+  // gate = activation(gate) * up; [n]. `up` may be null: 1.
   void (*activate_gate)(
       float* gate,
       const float* up,

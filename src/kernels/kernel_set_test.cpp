@@ -117,6 +117,88 @@ TEST_P(KernelSetTest, RmsNormIsThePortableOnes) {
   }
 }
 
+TEST_P(KernelSetTest, LayerNormIsThePortableOnes) {
+  for (const int columns : {1, 15, 16, 17, 576}) {
+    auto x = random_floats(random, columns);
+    for (float& value : x) {
+      value += 3; // what is to be taken away
+    }
+    const auto weight = random_floats(random, columns);
+    const auto bias = random_floats(random, columns);
+    std::vector<float> out(x.size());
+    std::vector<float> expected(x.size());
+    const auto norm = [&](const KernelSet& with, std::vector<float>& to) {
+      with.layer_norm(
+          x.data(), weight.data(), bias.data(), 1e-5f, columns, to.data());
+    };
+    norm(set(), out);
+    norm(portable(), expected);
+    EXPECT_EQ(out, expected);
+    double mean = 0;
+    for (const float value : x) {
+      mean += static_cast<double>(value) / columns;
+    }
+    double variance = 0;
+    for (const float value : x) {
+      variance += (value - mean) * (value - mean) / columns;
+    }
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double y = (x[i] - mean) / std::sqrt(variance + 1e-5);
+      EXPECT_NEAR(out[i], y * weight[i] + bias[i], 1e-5);
+    }
+    auto in_place = x;
+    set().layer_norm(
+        in_place.data(),
+        weight.data(),
+        bias.data(),
+        1e-5f,
+        columns,
+        in_place.data());
+    EXPECT_EQ(in_place, out);
+  }
+}
+
+double exact_activation(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
+    case Activation::kGeluTanh:
+      return 0.5 * x *
+          (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::kGelu:
+      break;
+  }
+  return 0.5 * x * std::erfc(-x / std::sqrt(2));
+}
+
+constexpr Activation kActivations[] = {
+    Activation::kSilu,
+    Activation::kGeluTanh,
+    Activation::kGelu};
+
+TEST_P(KernelSetTest, ActivationsAreThePortableOnesAndNearTheExact) {
+  std::vector<float> x = {0, -0.0f, 1e-30f, 1e30f, -1e30f, 88, -88};
+  for (int i = -1200; i <= 1200; ++i) {
+    x.push_back(static_cast<float>(i) / 100);
+  }
+  const auto n = static_cast<int>(x.size());
+  const std::vector<float> twos(x.size(), 2.0f);
+  for (const Activation activation : kActivations) {
+    auto out = x;
+    auto expected = x;
+    auto doubled = x;
+    set().activate_gate(out.data(), nullptr, activation, n);
+    portable().activate_gate(expected.data(), nullptr, activation, n);
+    set().activate_gate(doubled.data(), twos.data(), activation, n);
+    EXPECT_EQ(out, expected);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double y = exact_activation(activation, x[i]);
+      EXPECT_NEAR(out[i], y, 3e-7 * std::abs(x[i]) + 1e-7) << x[i];
+      EXPECT_EQ(doubled[i], 2 * out[i]);
+    }
+  }
+}
+
 struct ProductCase {
   int bits = 0;
   int group_size = 0;
@@ -244,8 +326,7 @@ TEST_P(KernelSetTest, BiasAddendAndGateAreThePortableOnes) {
   for (size_t i = 0; i < y.size(); ++i) {
     EXPECT_EQ(sum[i], addend[i] + y[i]);
   }
-  for (const Activation activation :
-       {Activation::kSilu, Activation::kGeluTanh}) {
+  for (const Activation activation : kActivations) {
     const Product gated{
         .matrix = &m.packed,
         .bias = bias.data(),
@@ -256,12 +337,10 @@ TEST_P(KernelSetTest, BiasAddendAndGateAreThePortableOnes) {
     EXPECT_EQ(out, multiply(portable(), inputs, gated, x, kTokens));
     for (size_t i = 0; i < y.size(); ++i) {
       const double g = y[i];
-      const double expected = activation == Activation::kSilu
-          ? g / (1 + std::exp(-g))
-          : 0.5 * g *
-              (1 + std::tanh(std::sqrt(2 / M_PI) * (g + 0.044715 * g * g * g)));
       EXPECT_NEAR(
-          out[i], expected * other[i], 2e-6 * (std::abs(g * other[i])) + 1e-6);
+          out[i],
+          exact_activation(activation, g) * other[i],
+          2e-6 * (std::abs(g * other[i])) + 1e-6);
     }
   }
 }

@@ -20,6 +20,7 @@ constexpr KernelSet make_kernel_set(Isa isa) {
       S::kPanels,
       S::kQueryRows,
       rms_norm<S>,
+      layer_norm<S>,
       pack_tile<S>,
       multiply<S>,
       activate_gate<S>,

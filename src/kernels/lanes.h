@@ -114,10 +114,38 @@ INGLE_INLINE typename S::F sigmoid(typename S::F x) {
   return S::div(one, S::add(one, exp2<S>(S::mul(x, S::set1(-kLog2E)))));
 }
 
+// erfc(z) * exp(z^2) for z >= 0, over t, in t = 1 / (1 + kErfcSlope * z).
+// Absolute error of erfc below 6e-9 and rounding (minimax).
+inline constexpr float kErfcSlope = 0.47f;
+inline constexpr float kErfc[] = {
+    2.65635182e-1f,
+    2.53134634e-1f,
+    3.20159817e-1f,
+    -9.94057140e-2f,
+    5.82729005e-1f,
+    -4.08172564e-1f,
+    8.59196460e-2f};
+
+// x times the share of a normal distribution that is below x.
+template <class S>
+INGLE_INLINE typename S::F gelu(typename S::F x) {
+  const auto one = S::set1(1);
+  const auto z = S::mul(S::abs(x), S::set1(0.707106781f));
+  const auto t = S::div(one, S::fma(z, S::set1(kErfcSlope), one));
+  const auto power = S::mul(S::mul(z, z), S::set1(-kLog2E));
+  const auto scaled = S::mul(polynomial<S>(kErfc, t), t);
+  const auto tail = S::mul(S::mul(scaled, exp2<S>(power)), S::set1(0.5f));
+  const auto rest = S::fma(tail, S::set1(-2), one);
+  return S::mul(x, S::add(tail, S::where_at_least(x, S::set1(0), rest)));
+}
+
 template <class S>
 INGLE_INLINE typename S::F activate(Activation activation, typename S::F x) {
   if (activation == Activation::kSilu) {
     return S::mul(x, sigmoid<S>(x));
+  }
+  if (activation == Activation::kGelu) {
+    return gelu<S>(x);
   }
   // 0.5 * (1 + tanh(z)) is sigmoid(2 * z).
   const auto cubed = S::mul(S::mul(x, x), x);

@@ -13,6 +13,19 @@ auto row_of(const float* x, int columns) {
   return [=](int t, float*) { return x + static_cast<int64_t>(t) * columns; };
 }
 
+void apply_norm(
+    const KernelContext& context,
+    const NormView& norm,
+    const float* x,
+    int columns,
+    float* out) {
+  if (norm.bias != nullptr) {
+    context.set.layer_norm(x, norm.weight, norm.bias, norm.eps, columns, out);
+  } else {
+    context.set.rms_norm(x, norm.weight, norm.eps, columns, out);
+  }
+}
+
 auto normed_row_of(
     const KernelContext& context,
     const NormView& norm,
@@ -23,7 +36,7 @@ auto normed_row_of(
     if (norm.weight == nullptr) {
       return own;
     }
-    context.set.rms_norm(own, norm.weight, norm.eps, columns, row);
+    apply_norm(context, norm, own, columns, row);
     return row;
   };
 }
@@ -87,7 +100,7 @@ class ResidualPart {
  private:
   void add(const float* x, float* y, int columns, float* out) const {
     if (view_.norm.weight != nullptr) {
-      context_.set.rms_norm(y, view_.norm.weight, view_.norm.eps, columns, y);
+      apply_norm(context_, view_.norm, y, columns, y);
     }
     for (int i = 0; i < columns; ++i) {
       out[i] = x[i] + view_.scale * y[i];
@@ -155,13 +168,16 @@ class MlpPart {
         view_(view),
         x_(x),
         tokens_(tokens),
-        are_alike_(has_format_of(*view.gate.matrix, *view.up.matrix)),
-        normed_(context, tokens, {view.gate, view.up}),
+        is_gated_(view.up.matrix != nullptr),
+        are_alike_(
+            is_gated_ && has_format_of(*view.gate.matrix, *view.up.matrix)),
+        normed_(context, tokens, {view.gate, is_gated_ ? view.up : view.gate}),
         activated_(context, tokens, {view.down}),
         residual_(context, view.down, view.residual, tokens, x, out) {
     context.projected.reserve(
         sizeof(float) * static_cast<size_t>(tokens) *
-        static_cast<size_t>(view.gate.matrix->rows) * (are_alike_ ? 1 : 2));
+        static_cast<size_t>(view.gate.matrix->rows) *
+        (is_gated_ && !are_alike_ ? 2 : 1));
   }
 
   void operator()(int thread) {
@@ -174,14 +190,18 @@ class MlpPart {
       context_.pool.barrier(thread);
       activated_.pack(thread, row_of(activated, inner));
     } else {
-      float* up = activated + static_cast<int64_t>(tokens_) * inner;
+      float* up = is_gated_ ? activated + static_cast<int64_t>(tokens_) * inner
+                            : nullptr;
       multiply(thread, view_.gate, nullptr, activated);
-      multiply(thread, view_.up, nullptr, up);
+      if (is_gated_) {
+        multiply(thread, view_.up, nullptr, up);
+      }
       context_.pool.barrier(thread);
       activated_.pack(thread, [&](int t, float* row) -> const float* {
         const auto at = static_cast<int64_t>(t) * inner;
         std::copy_n(activated + at, inner, row);
-        context_.set.activate_gate(row, up + at, view_.activation, inner);
+        context_.set.activate_gate(
+            row, up == nullptr ? nullptr : up + at, view_.activation, inner);
         return row;
       });
     }
@@ -209,6 +229,7 @@ class MlpPart {
   const MlpView& view_;
   const float* x_;
   int tokens_;
+  bool is_gated_;
   bool are_alike_; // gate and up are multiplied side by side
   ProductInputs normed_;
   ProductInputs activated_;

@@ -28,6 +28,7 @@ struct LinearView {
 struct NormView {
   const float* weight = nullptr; // [D]; of queries or keys: of their width
   float eps = 0;
+  const float* bias = nullptr; // [D]: a layer norm; null: an RMS norm
 };
 
 // The kernels, the threads, and the memory that they work in; reused from step
@@ -106,6 +107,7 @@ struct AttentionView {
   bool traditional_rope = false;
   const float* cosines = nullptr; // [T, rope_dims / 2]
   const float* sines = nullptr;
+  const float* query_scales = nullptr; // [T], of turned queries; null: 1
 };
 
 // x and o(attention(norm(x))), by its residual: [T, D]. Stores the tokens' keys
@@ -120,14 +122,14 @@ void attend_and_add(
 struct MlpView {
   NormView norm; // weight null: none
   LinearView gate;
-  LinearView up;
+  LinearView up{}; // matrix null: none
   LinearView down;
   Activation activation = Activation::kSilu;
   ResidualView residual{};
 };
 
-// x and down(activation(gate(n)) * up(n)), n = norm(x), by its residual:
-// [T, D].
+// x and down(activation(gate(n)) * up(n)), n = norm(x), by its residual;
+// without `up` down(activation(gate(n))): [T, D].
 void mlp_and_add(
     KernelContext& context,
     const MlpView& view,

@@ -31,6 +31,8 @@ struct LayerConfig {
   int up_bits = -1; // other than the gate's; -1: as it
   float sharpness = 1; // of the softmax: how much of an error in keys it shows
   bool has_gates = false;
+  bool has_layer_norm = false;
+  bool is_plain = false; // the MLP, with the precise gelu
 
   int query_stride() const {
     return has_gates ? 2 * head_dim : head_dim;
@@ -52,13 +54,14 @@ class Layer {
     down = matrix(kHidden, kInner, c.odd_bits);
     norm = random_floats(random, kHidden);
     bias = random_floats(random, 2 * q_width + kInner);
+    norm_bias = random_floats(random, kHidden);
   }
 
   AttentionView attention(
       const std::vector<float>& cosines,
       const std::vector<float>& sines) const {
     return {
-        .norm = {norm.data(), 1e-5f},
+        .norm = first_norm(),
         .q = view(q),
         .k = view(k),
         .v = view(v),
@@ -79,10 +82,11 @@ class Layer {
   }
   MlpView mlp() const {
     return {
-        .norm = {norm.data(), 1e-5f},
+        .norm = first_norm(),
         .gate = view(gate),
-        .up = view(up),
-        .down = view(down)};
+        .up = config.is_plain ? LinearView{} : view(up),
+        .down = view(down),
+        .activation = config.is_plain ? Activation::kGelu : Activation::kSilu};
   }
 
   LayerConfig config;
@@ -91,8 +95,13 @@ class Layer {
   RandomMatrix q, k, v, o, gate, up, down;
   std::vector<float> norm;
   std::vector<float> bias;
+  std::vector<float> norm_bias;
 
  private:
+  NormView first_norm() const {
+    return {
+        norm.data(), 1e-5f, config.has_layer_norm ? norm_bias.data() : nullptr};
+  }
   RandomMatrix matrix(int rows, int columns, int bits) {
     return random_matrix(
         random, arena, rows, columns, bits, 32, FloatType::kF16);
@@ -198,15 +207,20 @@ times(const std::vector<double>& x, const RandomMatrix& m, const float* bias) {
 }
 
 std::vector<double> normed(const Layer& layer, const float* x) {
+  const bool has_layer_norm = layer.config.has_layer_norm;
+  double mean = 0;
+  for (int i = 0; has_layer_norm && i < kHidden; ++i) {
+    mean += static_cast<double>(x[i]) / kHidden;
+  }
   double squares = 0;
   for (int i = 0; i < kHidden; ++i) {
-    squares += static_cast<double>(x[i]) * x[i];
+    squares += (x[i] - mean) * (x[i] - mean);
   }
   std::vector<double> out;
-  for (int i = 0; i < kHidden; ++i) {
+  for (size_t i = 0; i < kHidden; ++i) {
     out.push_back(
-        x[i] / std::sqrt(squares / kHidden + 1e-5) *
-        layer.norm[static_cast<size_t>(i)]);
+        (x[i] - mean) / std::sqrt(squares / kHidden + 1e-5) * layer.norm[i] +
+        (has_layer_norm ? layer.norm_bias[i] : 0));
   }
   return out;
 }
@@ -318,6 +332,8 @@ std::vector<LayerConfig> layer_configs() {
       {.has_bias = true, .up_bits = 8},
       {.up_bits = 0},
       {.kv_bits = 8, .sharpness = 0.1f},
+      {.has_bias = true, .has_layer_norm = true, .is_plain = true},
+      {.bits = 0, .odd_bits = 4, .is_plain = true},
       {.heads = 8,
        .head_dim = 40,
        .window = 20,
@@ -470,7 +486,9 @@ TEST_P(LayerTest, MlpIsNearTheExactAndTheSameForAnyTokens) {
       auto inner = times(n, layer.gate, bias);
       const auto up = times(n, layer.up, bias);
       for (size_t i = 0; i < inner.size(); ++i) {
-        inner[i] = inner[i] / (1 + std::exp(-inner[i])) * up[i];
+        inner[i] = config.is_plain
+            ? inner[i] * 0.5 * std::erfc(-inner[i] / std::sqrt(2.0))
+            : inner[i] / (1 + std::exp(-inner[i])) * up[i];
       }
       const auto y = times(inner, layer.down, bias);
       for (int i = 0; i < kHidden; ++i) {

@@ -31,6 +31,40 @@ void rms_norm(
   }
 }
 
+template <class S>
+void layer_norm(
+    const float* x,
+    const float* weight,
+    const float* bias,
+    float eps,
+    int columns,
+    float* out) {
+  auto total = S::set1(0);
+  for (int c = 0; c < columns; c += kLanes) {
+    total = S::add(total, load_some<S>(x + c, columns - c));
+  }
+  const auto width = static_cast<float>(columns);
+  const auto mean = S::set1(S::sum(total) / width);
+  auto squares = S::set1(0);
+  for (int c = 0; c < columns; c += kLanes) {
+    const int n = columns - c;
+    auto v = S::sub(load_some<S>(x + c, n), mean);
+    if (n < kLanes) {
+      v = S::keep_lanes(v, 0, n, 0);
+    }
+    squares = S::fma(v, v, squares);
+  }
+  const auto scale =
+      S::set1(1 / __builtin_sqrtf(S::sum(squares) / width + eps));
+  for (int c = 0; c < columns; c += kLanes) {
+    const int n = columns - c;
+    const auto v = S::mul(S::sub(load_some<S>(x + c, n), mean), scale);
+    const auto y =
+        S::fma(v, load_some<S>(weight + c, n), load_some<S>(bias + c, n));
+    store_some<S>(out + c, y, n);
+  }
+}
+
 // One token's 32 inputs. `quads` are those of the chunk, [plane][8][T].
 template <class S, int kPlanes>
 INGLE_INLINE void pack_chunk(
@@ -379,8 +413,11 @@ void multiply_gated(
 template <class S>
 void activate_gate(float* gate, const float* up, Activation activation, int n) {
   for (int i = 0; i < n; i += kLanes) {
-    const auto g = activate<S>(activation, load_some<S>(gate + i, n - i));
-    store_some<S>(gate + i, S::mul(g, load_some<S>(up + i, n - i)), n - i);
+    auto g = activate<S>(activation, load_some<S>(gate + i, n - i));
+    if (up != nullptr) {
+      g = S::mul(g, load_some<S>(up + i, n - i));
+    }
+    store_some<S>(gate + i, g, n - i);
   }
 }
 

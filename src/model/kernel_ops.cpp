@@ -8,6 +8,15 @@
 namespace ingle {
 namespace {
 
+// What a half of a layer starts with, of its weights.
+template <class Weights>
+NormView first_norm_of(const Weights& weights, float eps) {
+  NormView view = norm_view(weights.norm, eps);
+  view.bias =
+      weights.norm_bias ? weights.norm_bias->template data<float>() : nullptr;
+  return view;
+}
+
 ResidualView view_of(const Residual& residual, float eps) {
   return {norm_view(residual.norm, eps), residual.scale};
 }
@@ -19,7 +28,7 @@ AttentionView view_of(
     const RopeAngles* angles,
     float eps) {
   AttentionView view{
-      .norm = norm_view(weights.norm, eps),
+      .norm = first_norm_of(weights, eps),
       .q = linear_view(weights.q),
       .k = linear_view(weights.k),
       .v = linear_view(weights.v),
@@ -45,15 +54,17 @@ AttentionView view_of(
     view.traditional_rope = rope->is_traditional();
     view.cosines = angles->cosines.data();
     view.sines = angles->sines.data();
+    view.query_scales =
+        angles->query_scales.empty() ? nullptr : angles->query_scales.data();
   }
   return view;
 }
 
 MlpView view_of(const MlpWeights& weights, float eps) {
   return {
-      .norm = norm_view(weights.norm, eps),
+      .norm = first_norm_of(weights, eps),
       .gate = linear_view(weights.gate),
-      .up = linear_view(weights.up),
+      .up = weights.up ? linear_view(*weights.up) : LinearView{},
       .down = linear_view(weights.down),
       .activation = weights.activation,
       .residual = view_of(weights.residual, eps)};
@@ -244,17 +255,20 @@ mx::array kernel_norm_and_head(
     const mx::array& norm,
     const Matrix& head,
     float eps,
-    float soft_cap) {
+    float soft_cap,
+    const mx::array* norm_bias) {
   return computed_from(
       x,
       kernels,
       x.shape(0),
       head.packed.rows,
-      [&kernels, &norm, &head, eps, soft_cap, tokens = x.shape(0)](
+      [&kernels, &norm, &head, eps, soft_cap, norm_bias, tokens = x.shape(0)](
           const float* in, float* out) {
+        NormView view = norm_view(norm, eps);
+        view.bias = norm_bias == nullptr ? nullptr : norm_bias->data<float>();
         norm_and_head(
             kernels.context(),
-            norm_view(norm, eps),
+            view,
             {&head.packed, nullptr},
             soft_cap,
             tokens,

@@ -49,6 +49,7 @@ mx::array kernel_norm_and_head(
     const mx::array& norm,
     const Matrix& head,
     float eps,
-    float soft_cap);
+    float soft_cap,
+    const mx::array* norm_bias);
 
 } // namespace ingle

@@ -30,8 +30,10 @@ const std::byte* bytes_of(const mx::array& array) {
 // Quantised weights, in MLX's arrays and packed from them.
 class Weights {
  public:
-  explicit Weights(const Rope& rope)
-      : layers{layer(rope), layer(rope)}, head(matrix(kVocab, kHidden, 8)) {}
+  // `is_other`: with layer norms and biases, and a plain MLP.
+  explicit Weights(const Rope& rope, bool is_other = false)
+      : layers{layer(rope, is_other), layer(rope, is_other)},
+        head(matrix(kVocab, kHidden, 8)) {}
 
  private:
   Arena arena_; // before what is packed in it
@@ -70,8 +72,22 @@ class Weights {
     mx::eval(weight);
     return weight;
   }
-  DecoderLayer layer(const Rope& rope) {
-    return {attention(), kShape, &rope, mlp()};
+  static mx::array bias(int width) {
+    mx::array values = mx::random::normal({width}, mx::float32);
+    mx::eval(values);
+    return values;
+  }
+  DecoderLayer layer(const Rope& rope, bool is_other) {
+    DecoderLayer made{attention(), kShape, &rope, mlp()};
+    if (is_other) {
+      made.attention.norm_bias = bias(kHidden);
+      made.attention.o.bias = bias(kHidden);
+      made.mlp.norm_bias = bias(kHidden);
+      made.mlp.up.reset();
+      made.mlp.gate.bias = bias(kInner);
+      made.mlp.activation = Activation::kGelu;
+    }
+    return made;
   }
   AttentionWeights attention() {
     const int q = kShape.heads * kShape.head_dim;
@@ -110,11 +126,15 @@ double relative_error(const mx::array& a, const mx::array& b) {
 class KernelOpsTest : public testing::TestWithParam<Isa> {
  protected:
   // A step of the tokens `x`, of which only the number counts, in one layer.
-  mx::array run(KvState& kv, CpuKernels* with, const mx::array& x) {
+  mx::array
+  run(KvState& kv, CpuKernels* with, const mx::array& x, const Weights& of) {
     const std::vector<TokenId> ids(static_cast<size_t>(x.shape(0)));
     const Row row{ids, &kv, Logits::kAll};
     Step step({&row, 1}, with);
-    return decoder_layers(step, x, std::span(weights.layers).first(1), kEps, 0);
+    return decoder_layers(step, x, std::span(of.layers).first(1), kEps, 0);
+  }
+  mx::array run(KvState& kv, CpuKernels* with, const mx::array& x) {
+    return run(kv, with, x, weights);
   }
   KvState make_kv(const CpuKernels* with, size_t layers = 1) const {
     std::vector<std::unique_ptr<KvCache>> caches;
@@ -145,6 +165,45 @@ TEST_P(KernelOpsTest, LayerIsNearThatOfMlxsOps) {
     const mx::array expected = run(theirs, nullptr, x);
     finish(theirs, expected);
     EXPECT_LT(relative_error(out, expected), attention_layer_bound(16));
+  }
+}
+
+// Half of a head turns, by pairs of neighbours, and queries grow with their
+// position.
+TEST_P(KernelOpsTest, LayerOfTheOtherKindIsNearThatOfMlxsOps) {
+  RopeConfig config;
+  config.rotary_factor = 0.5f;
+  config.traditional = true;
+  config.amplitude = 1.25f;
+  config.query_beta = 0.5f;
+  config.original_context = 16;
+  const Rope other_rope(config, kShape.head_dim);
+  const Weights other(other_rope, true);
+  KvState ours = make_kv(&kernels);
+  KvState theirs = make_kv(nullptr);
+  for (const int tokens : {40, 1, 3}) {
+    const mx::array x = some_tokens(tokens);
+    const mx::array out = run(ours, &kernels, x, other);
+    finish(ours, out);
+    const mx::array expected = run(theirs, nullptr, x, other);
+    finish(theirs, expected);
+    EXPECT_LT(relative_error(out, expected), attention_layer_bound(16));
+  }
+  const Step with({}, &kernels);
+  const Step without({}, nullptr);
+  const auto& mlp = other.layers[0].mlp;
+  for (const int tokens : {1, 23}) {
+    const mx::array x = some_tokens(tokens);
+    EXPECT_LT(
+        relative_error(
+            mlp_and_add(with, x, mlp, kEps),
+            mlp_and_add(without, x, mlp, kEps)),
+        kMlpLayerBound);
+    const auto logits = [&](const Step& step) {
+      return norm_and_head(
+          step, x, *mlp.norm, other.head, kEps, 0, &*mlp.norm_bias);
+    };
+    EXPECT_LT(relative_error(logits(with), logits(without)), kMlpLayerBound);
   }
 }
 

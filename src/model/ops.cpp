@@ -45,6 +45,14 @@ norm_if(const std::optional<mx::array>& norm, const mx::array& x, float eps) {
   return norm ? mx::fast::rms_norm(x, *norm, eps) : x;
 }
 
+// What a half of a layer starts with, of its weights.
+template <class Weights>
+mx::array norm_first(const Weights& weights, const mx::array& x, float eps) {
+  return weights.norm_bias
+      ? mx::fast::layer_norm(x, weights.norm, weights.norm_bias, eps)
+      : norm_if(weights.norm, x, eps);
+}
+
 // [L, width] -> normed [1, heads, L, head_dim]. The norm is one of each head or
 // of all together.
 mx::array norm_and_split(
@@ -76,6 +84,12 @@ mx::array activate(Activation activation, const mx::array& x) {
   if (activation == Activation::kSilu) {
     return mx::multiply(x, mx::sigmoid(x));
   }
+  if (activation == Activation::kGelu) {
+    const mx::array erf =
+        mx::erf(mx::divide(x, scalar(std::numbers::sqrt2_v<float>, x)));
+    return mx::divide(
+        mx::multiply(x, mx::add(scalar(1, x), erf)), scalar(2, x));
+  }
   const mx::array cubed = mx::power(x, scalar(3, x));
   const mx::array inner = mx::multiply(
       scalar(std::sqrt(2 / std::numbers::pi_v<float>), x),
@@ -99,6 +113,22 @@ std::pair<mx::array, std::optional<mx::array>> split_gates(
   return {mx::reshape(parts[0], flat), mx::reshape(parts[1], flat)};
 }
 
+// Turned queries [1, heads, L, head_dim], the first at position `offset`, times
+// what their positions make of them.
+mx::array
+scale_queries(const mx::array& queries, const Rope* rope, int64_t offset) {
+  if (rope == nullptr || !rope->scales_queries()) {
+    return queries;
+  }
+  const int length = queries.shape(2);
+  std::vector<float> scales;
+  for (int i = 0; i < length; ++i) {
+    scales.push_back(rope->query_scale(offset + i));
+  }
+  const mx::array all(scales.data(), {1, 1, length, 1}, mx::float32);
+  return mx::multiply(queries, mx::astype(all, queries.dtype()));
+}
+
 // What each token attends to: [T, heads * head_dim].
 mx::array attend_rows(
     const Step& step,
@@ -108,7 +138,7 @@ mx::array attend_rows(
     const Rope* rope,
     float eps,
     size_t layer) {
-  const mx::array normed = norm_if(weights.norm, x, eps);
+  const mx::array normed = norm_first(weights, x, eps);
   const auto [q, gates] = split_gates(weights, weights.q(normed), shape);
   const mx::array k = weights.k(normed);
   const mx::array v = weights.v(normed);
@@ -129,7 +159,8 @@ mx::array attend_rows(
     const auto turned = [&](const mx::array& heads) {
       return rope == nullptr ? heads : (*rope)(heads, offset);
     };
-    const mx::array queries = turned(heads_of(q, weights.q_norm, shape.heads));
+    const mx::array queries = scale_queries(
+        turned(heads_of(q, weights.q_norm, shape.heads)), rope, offset);
     const KvView kv = cache.append(
         turned(heads_of(k, weights.k_norm, shape.kv_heads)),
         heads_of(v, std::nullopt, shape.kv_heads));
@@ -156,7 +187,11 @@ std::shared_ptr<const RopeAngles> Step::angles(const Rope* rope) {
   auto angles = std::make_shared<RopeAngles>();
   for (const Row& row : rows_) {
     for (int i = 0; i < token_count(row); ++i) {
-      rope->add_angles(row.kv->offset() + i, angles->cosines, angles->sines);
+      const int64_t position = row.kv->offset() + i;
+      rope->add_angles(position, angles->cosines, angles->sines);
+      if (rope->scales_queries()) {
+        angles->query_scales.push_back(rope->query_scale(position));
+      }
     }
   }
   angles_.emplace_back(rope, angles);
@@ -203,11 +238,12 @@ mx::array mlp_and_add(
   if (step.kernels() != nullptr) {
     return kernel_mlp_and_add(*step.kernels(), x, weights, eps);
   }
-  const mx::array normed = norm_if(weights.norm, x, eps);
+  const mx::array normed = norm_first(weights, x, eps);
   const mx::array gate = activate(weights.activation, weights.gate(normed));
   return add_residual(
       x,
-      weights.down(mx::multiply(gate, weights.up(normed))),
+      weights.down(
+          weights.up ? mx::multiply(gate, (*weights.up)(normed)) : gate),
       weights.residual,
       eps);
 }
@@ -262,12 +298,16 @@ mx::array norm_and_head(
     const mx::array& norm,
     const Matrix& head,
     float eps,
-    float soft_cap) {
+    float soft_cap,
+    const mx::array* norm_bias) {
   if (step.kernels() != nullptr) {
-    return kernel_norm_and_head(*step.kernels(), x, norm, head, eps, soft_cap);
+    return kernel_norm_and_head(
+        *step.kernels(), x, norm, head, eps, soft_cap, norm_bias);
   }
-  const mx::array logits =
-      mx::astype(multiply(mx::fast::rms_norm(x, norm, eps), head), mx::float32);
+  const mx::array normed = norm_bias != nullptr
+      ? mx::fast::layer_norm(x, norm, *norm_bias, eps)
+      : mx::fast::rms_norm(x, norm, eps);
+  const mx::array logits = mx::astype(multiply(normed, head), mx::float32);
   return soft_cap > 0 ? soften(logits, soft_cap) : logits;
 }
 

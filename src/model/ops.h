@@ -44,21 +44,23 @@ struct AttentionWeights {
   // attends to is multiplied by the gate's sigmoid. Not with a norm of all
   // heads together.
   bool has_gates = false;
+  std::optional<mx::array> norm_bias{}; // [D]: a layer norm; none: an RMS norm
 };
 
-// [T, dims / 2] each.
 struct RopeAngles {
-  std::vector<float> cosines;
+  std::vector<float> cosines; // [T, dims / 2]
   std::vector<float> sines;
+  std::vector<float> query_scales; // [T]; empty: all are 1
 };
 
 struct MlpWeights {
   std::optional<mx::array> norm; // [D]
   Linear gate; // D -> M
-  Linear up; // D -> M
+  std::optional<Linear> up; // D -> M
   Linear down; // M -> D
   Activation activation = Activation::kSilu;
   Residual residual{};
+  std::optional<mx::array> norm_bias{}; // as that of attention
 };
 
 // What the ops of one step have in common.
@@ -103,7 +105,7 @@ mx::array attend_and_add(
     size_t layer);
 
 // x + down(activation(gate(n)) * up(n)), n = norm(x), with what the weights
-// have more: [T, D].
+// have more; without `up` x + down(activation(gate(n))): [T, D].
 mx::array mlp_and_add(
     const Step& step,
     const mx::array& x,
@@ -132,14 +134,15 @@ mx::array decoder_layers(
 std::optional<mx::array> take_wanted(const Step& step, const mx::array& x);
 
 // head(norm(x)): [T, V] in f32; capped with cap * tanh(logit / cap) where
-// soft_cap is not 0.
+// soft_cap is not 0. `norm_bias`: a layer norm's, or null.
 mx::array norm_and_head(
     const Step& step,
     const mx::array& x,
     const mx::array& norm,
     const Matrix& head,
     float eps,
-    float soft_cap = 0);
+    float soft_cap = 0,
+    const mx::array* norm_bias = nullptr);
 
 // The cache of a layer that these ops append to.
 std::unique_ptr<KvCache>

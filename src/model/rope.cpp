@@ -168,9 +168,16 @@ Rope::Rope(const RopeConfig& config, int head_dim)
       theta_(config.theta),
       scale_(config.kind == RopeKind::kLinear ? 1 / config.factor : 1),
       amplitude_(config.amplitude),
+      query_beta_(config.query_beta),
+      query_context_(config.original_context),
       amplitudes_(amplitudes_of(config.amplitude, dims_, head_dim)),
       wavelengths_(wavelengths_of(config, head_dim)),
       frequencies_(frequencies_of(wavelengths_, theta_, dims_)) {}
+
+float Rope::query_scale(int64_t position) const {
+  const int64_t contexts = position / query_context_; // whole ones
+  return 1 + query_beta_ * std::log(1 + static_cast<float>(contexts));
+}
 
 void Rope::add_angles(
     int64_t position,

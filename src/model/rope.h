@@ -29,6 +29,12 @@ class Rope {
   bool is_traditional() const {
     return traditional_;
   }
+  // What turned queries at a position are multiplied by.
+  float query_scale(int64_t position) const;
+  // It is not 1 everywhere.
+  bool scales_queries() const {
+    return query_beta_ != 0;
+  }
   // Appends the cosines and sines of the dims / 2 angles at a position, times
   // what the turned are multiplied by.
   void add_angles(
@@ -42,6 +48,8 @@ class Rope {
   float theta_;
   float scale_; // of positions
   float amplitude_;
+  float query_beta_;
+  int query_context_; // positions
   std::optional<mx::array> amplitudes_; // [head_dim], where they are not all 1
   std::optional<mx::array> wavelengths_; // [dims / 2], over 2π; else from theta
   std::vector<float> frequencies_; // [dims / 2], in radians per position

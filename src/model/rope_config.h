@@ -24,12 +24,15 @@ struct RopeConfig {
   float factor = 1; // kLinear, kLlama3, kYarn, kProportional
   float low_freq_factor = 1; // kLlama3
   float high_freq_factor = 4; // kLlama3
-  int original_context = 8192; // kLlama3, kYarn, kLongRope; tokens
+  int original_context = 8192; // kLlama3, kYarn, kLongRope, query_beta; tokens
   float beta_fast = 32; // kYarn: turns in the original context
   float beta_slow = 1;
   bool truncate = true; // kYarn: its range of dimensions, to whole ones
   std::vector<float> long_factors; // kLongRope: one for each pair
   float amplitude = 1; // what turns is multiplied by
+  // Queries at position p are multiplied by
+  // 1 + query_beta * ln(1 + floor(p / original_context)).
+  float query_beta = 0;
 
   bool operator==(const RopeConfig&) const = default;
 

@@ -256,6 +256,11 @@ Result<RopeConfig> read_rope(
   rope.rotary_factor = reader.optional_number("partial_rotary_factor", 0, 1)
                            .value_or(usual.rotary_factor);
   INGLE_RETURN_IF_ERROR(read_type(reader, where, context, usual, rope));
+  if (const auto beta =
+          reader.optional_number("llama_4_scaling_beta", 0, kHuge)) {
+    rope.query_beta = *beta;
+    rope.original_context = reader.size("original_max_position_embeddings");
+  }
   INGLE_RETURN_IF_ERROR(fields.status());
   INGLE_RETURN_IF_ERROR(reader.status());
   INGLE_RETURN_IF_ERROR(check_ranges(rope, where));

@@ -174,7 +174,8 @@ TEST(RopeFields, FieldsThatNoFormulaTakesAreRefused) {
         Json{{"rope_type", 4}},
         Json{{"full_attention", 4}},
         Json{{"partial_rotary_factor", 1.5}},
-        Json{{"rope_type", "proportional"}, {"factor", 0}}}) {
+        Json{{"rope_type", "proportional"}, {"factor", 0}},
+        Json{{"llama_4_scaling_beta", 0.1}}}) {
     const Status status = read({{"rope_scaling", scaling}}).status();
     EXPECT_EQ(status.code(), StatusCode::kCorruption) << scaling;
     EXPECT_NE(status.message().find("rope_scaling"), std::string::npos)
