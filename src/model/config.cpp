@@ -92,8 +92,9 @@ Result<const Family*> family_of(
   }
   const Family* family = find_family(model_type);
   if (family == nullptr) {
+    const std::string_view name = other_name_of(model_type);
     return Status::unsupported(
-        where +
+        where + (name.empty() ? "" : " (a kind of " + std::string(name) + ")") +
         " is not supported; this version runs: " + supported_model_types());
   }
   return family;
@@ -170,7 +171,10 @@ Result<ModelConfig> parse_model_config(
   config.vocab_size = reader.size("vocab_size", kMaxVocabulary);
   config.max_position_embeddings =
       reader.size("max_position_embeddings", kMaxContext);
-  config.rms_norm_eps = reader.number("rms_norm_eps", kTiny, 1);
+  const NormEps& eps = family->norm_eps;
+  config.rms_norm_eps = eps.usual
+      ? reader.optional_number(eps.key, kTiny, 1).value_or(*eps.usual)
+      : reader.number(eps.key, kTiny, 1);
   for (FieldReader* each : {&reader, &whole}) {
     if (!config.tie_word_embeddings) {
       config.tie_word_embeddings = each->optional_bool("tie_word_embeddings");
@@ -185,6 +189,9 @@ Result<ModelConfig> parse_model_config(
       read_rope(reader, where, config.max_position_embeddings, family->rope));
   config.ropes = {rope};
   config.layers.resize(static_cast<size_t>(config.num_hidden_layers));
+  if (!family->takes_layer_types) {
+    INGLE_RETURN_IF_ERROR(refuse_windows(reader, where, config));
+  }
   INGLE_RETURN_IF_ERROR(family->read(reader, where, config));
   INGLE_RETURN_IF_ERROR(reader.status());
   INGLE_RETURN_IF_ERROR(check_heads(config, where));

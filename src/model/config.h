@@ -52,6 +52,12 @@ struct NormNames {
   std::string after_mlp;
 };
 
+enum class MlpKind {
+  kGated, // gate_proj, up_proj, down_proj
+  kFusedGated, // gate_up_proj has the rows of both
+  kPlain, // c_fc, c_proj: down(activation(up(x)))
+};
+
 struct LayerConfig {
   int window = 0; // positions seen, the token's own included; 0: all
   std::optional<size_t> rope = 0; // which of the model's; none: no positions
@@ -72,10 +78,13 @@ struct ModelConfig {
   int head_dim = 0;
   int vocab_size = 0;
   int max_position_embeddings = 0; // tokens
-  float rms_norm_eps = 0;
+  float rms_norm_eps = 0; // of layer norms, too
+  bool layer_norms = false; // with biases, instead of RMS norms
+  bool fused_qkv = false; // qkv_proj has the rows of all three
   bool qkv_bias = false;
   bool output_bias = false; // of attention
   bool mlp_bias = false;
+  MlpKind mlp = MlpKind::kGated;
   QkNorm qk_norm = QkNorm::kNone;
   bool has_attention_gates = false; // beside queries, in q_proj
   NormNames norms;

@@ -1,5 +1,7 @@
 #include "model/config.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -121,8 +123,15 @@ TEST(Acceptance, unsupported_type_message) {
   EXPECT_EQ(
       status.message(),
       "m/config.json: model_type 'mamba' is not supported; this version runs: "
-      "gemma2, gemma3_text, granite, iquestcoder, llama, mistral, olmo2, "
-      "qwen2, qwen3, qwen3_5, qwen3_5_text, smollm3");
+      "gemma, gemma2, gemma3_text, glm4, granite, iquestcoder, llama, "
+      "ministral3, mistral, olmo2, olmo3, phi3, qwen2, qwen3, qwen3_5, "
+      "qwen3_5_text, smollm3, starcoder2");
+  json["model_type"] = "kimi_k2";
+  EXPECT_EQ(
+      parse_failure(json).message().find(
+          "m/config.json: model_type 'kimi_k2' (a kind of deepseek_v3) is not "
+          "supported; this version runs: gemma, "),
+      0u);
 }
 
 TEST(Acceptance, assistant_drafter_refused) {
@@ -136,7 +145,7 @@ TEST(Acceptance, assistant_drafter_refused) {
 TEST(ModelConfig, VariantsThatChangeTheResultAreRefused) {
   const std::pair<const char*, Json> variants[] = {
       {"layer_types", {"full_attention", "full_attention", "mamba"}},
-      {"hidden_act", "gelu"},
+      {"hidden_act", "relu2"},
       {"rope_scaling", {{"rope_type", "dynamic"}, {"factor", 4}}},
       {"quantization", {{"bits", 7}, {"group_size", 32}}},
       {"quantization", {{"bits", 4}, {"group_size", 16}}},
@@ -169,6 +178,126 @@ TEST(ModelConfig, FamiliesDifferWhereTheirFieldsAreAbsent) {
     rotates.push_back(layer.rope.has_value());
   }
   EXPECT_EQ(rotates, (std::vector<bool>{true, true, true, false, true}));
+}
+
+TEST(ModelConfig, LaterFamiliesDifferWhereTheirFieldsAreAbsent) {
+  Json json = valid();
+  json["head_dim"] = 32;
+  json["sliding_window"] = 24;
+  json["rope_parameters"] = {{"rope_type", "default"}};
+  const auto parse = [&](const char* type) {
+    json["model_type"] = type;
+    auto config = parse_model_config(json.dump(), "m/config.json");
+    EXPECT_TRUE(config.is_ok()) << config.status().message();
+    return *config;
+  };
+  EXPECT_EQ(parse("gemma").activation, Activation::kGelu);
+  EXPECT_EQ(parse("gemma").tie_word_embeddings, true);
+  EXPECT_TRUE(parse("glm4").ropes[0].traditional);
+  EXPECT_EQ(parse("glm4").ropes[0].rotated_dims(32), 16);
+  EXPECT_TRUE(parse("glm4").qkv_bias);
+  EXPECT_EQ(parse("glm4").tie_word_embeddings, false);
+  EXPECT_EQ(parse("olmo3").ropes[0].theta, 5e5f);
+  EXPECT_EQ(parse("phi3").mlp, MlpKind::kFusedGated);
+  json.erase("rms_norm_eps");
+  EXPECT_EQ(parse("starcoder2").rms_norm_eps, 1e-5f);
+  EXPECT_EQ(parse("starcoder2").ropes[0].theta, 1e5f);
+  EXPECT_TRUE(parse("starcoder2").output_bias);
+  json["norm_epsilon"] = 1e-6;
+  EXPECT_EQ(parse("starcoder2").rms_norm_eps, 1e-6f);
+}
+
+// Spec C2.
+TEST(ModelConfig, MiniCpm5IsALlama) {
+  Json json = valid();
+  json["hidden_size"] = 1536;
+  json["num_hidden_layers"] = 24;
+  json["num_attention_heads"] = 16;
+  json["head_dim"] = 128;
+  json["vocab_size"] = 130560;
+  json["tie_word_embeddings"] = false;
+  const auto config = parse_model_config(json.dump(), "m/config.json");
+  ASSERT_TRUE(config.is_ok()) << config.status().message();
+  EXPECT_EQ(config->head_dim, 128);
+  EXPECT_FLOAT_EQ(config->attention_scale, std::pow(128.0f, -0.5f));
+}
+
+TEST(ModelConfig, Phi3WantsItsScalingWhole) {
+  Json json = valid();
+  json["model_type"] = "phi3";
+  json["original_max_position_embeddings"] = 256;
+  json["rope_scaling"] = {
+      {"type", "longrope"},
+      {"long_factor", {1, 1, 1, 1, 1, 1, 1, 1}},
+      {"short_factor", {1, 1, 1, 1, 1, 1, 1, 1}}};
+  EXPECT_TRUE(parse_model_config(json.dump(), "m").is_ok());
+  json["rope_scaling"]["type"] = "yarn"; // as others would have it
+  const auto config = parse_model_config(json.dump(), "m");
+  ASSERT_TRUE(config.is_ok()) << config.status().message();
+  EXPECT_EQ(config->ropes[0], RopeConfig{});
+  for (const char* field : {"type", "long_factor"}) {
+    Json without = json;
+    without["rope_scaling"].erase(field);
+    EXPECT_EQ(parse_failure(without).code(), StatusCode::kCorruption);
+    EXPECT_NE(parse_failure(without).message().find(field), std::string::npos);
+  }
+}
+
+TEST(ModelConfig, WindowsThatQwenHasWithoutNamingLayersAreRefused) {
+  for (const char* type : {"qwen2", "qwen3"}) {
+    Json json = valid();
+    json["model_type"] = type;
+    json["head_dim"] = 16;
+    json["sliding_window"] = 24;
+    json["max_window_layers"] = 2;
+    EXPECT_TRUE(parse_model_config(json.dump(), "m").is_ok());
+    json["use_sliding_window"] = true;
+    const Status status = parse_failure(json);
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+    EXPECT_NE(status.message().find("use_sliding_window"), std::string::npos);
+    json["max_window_layers"] = 3; // of three
+    EXPECT_TRUE(parse_model_config(json.dump(), "m").is_ok());
+  }
+}
+
+TEST(ModelConfig, WindowedLayersHaveTheRopeThatIsSaidOfThem) {
+  Json json = valid();
+  json["sliding_window"] = 24;
+  json["layer_types"] = {
+      "sliding_attention", "full_attention", "sliding_attention"};
+  json["rope_parameters"] = {
+      {"full_attention",
+       {{"rope_type", "yarn"},
+        {"factor", 8},
+        {"original_max_position_embeddings", 64},
+        {"rope_theta", 5e5}}},
+      {"sliding_attention", {{"rope_theta", 5e5}}}};
+  const auto parse = [&](const char* type) {
+    json["model_type"] = type;
+    auto config = parse_model_config(json.dump(), "m/config.json");
+    EXPECT_TRUE(config.is_ok()) << config.status().message();
+    return *config;
+  };
+  for (const char* type : {"llama", "olmo3", "ministral3"}) {
+    const ModelConfig config = parse(type);
+    ASSERT_EQ(config.ropes.size(), 2u) << type;
+    EXPECT_EQ(config.ropes[0].kind, RopeKind::kYarn);
+    EXPECT_EQ(config.ropes[1].kind, RopeKind::kDefault);
+    EXPECT_EQ(config.layers[0].rope, 1u);
+    EXPECT_EQ(config.layers[1].rope, 0u);
+  }
+  // In one for all layers Olmo's windows still have plain positions.
+  json["rope_scaling"] = json["rope_parameters"]["full_attention"];
+  json.erase("rope_parameters");
+  EXPECT_EQ(parse("llama").ropes.size(), 1u);
+  EXPECT_EQ(parse("olmo3").ropes.size(), 2u);
+  json.erase("layer_types");
+  json["num_hidden_layers"] = 5;
+  std::vector<int> windows;
+  for (const LayerConfig& layer : parse("olmo3").layers) {
+    windows.push_back(layer.window);
+  }
+  EXPECT_EQ(windows, (std::vector<int>{24, 24, 24, 0, 24}));
 }
 
 TEST(ModelConfig, WindowsAreThoseOfTheirLayers) {
@@ -206,7 +335,7 @@ TEST(ModelConfig, GemmaScalesEmbeddingsByARoundedRoot) {
   Json json = valid();
   json["head_dim"] = 16;
   json["hidden_size"] = 3584; // its root is 59.867
-  for (const char* type : {"gemma2", "gemma3_text"}) {
+  for (const char* type : {"gemma", "gemma2", "gemma3_text"}) {
     json["model_type"] = type;
     const auto config = parse_model_config(json.dump(), "m/config.json");
     ASSERT_TRUE(config.is_ok()) << config.status().message();
@@ -248,6 +377,9 @@ TEST(ModelConfig, FieldsOfAFamilyAreChecked) {
       {"llama", "attention_bias", 1},
       {"llama", "layer_types", {"full_attention"}},
       {"llama", "layer_types", "full_attention"},
+      {"gemma", "head_dim", nullptr},
+      {"ministral3", "rope_parameters", nullptr},
+      {"olmo3", "sliding_window", nullptr},
       {"smollm3", "no_rope_layers", {1, 0}},
       {"smollm3", "no_rope_layers", {1, 0, 2}},
       {"smollm3", "no_rope_layers", "all"},
@@ -263,7 +395,8 @@ TEST(ModelConfig, FieldsOfAFamilyAreChecked) {
   }
 }
 
-TEST(ModelConfig, QuantisationOverridesGoByPath) {
+// Acceptance 199.
+TEST(ModelConfig, config_overrides_and_false_quant) {
   Json json = valid();
   json["quantization"] = {
       {"bits", 4},

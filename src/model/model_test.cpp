@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <tuple>
 
@@ -273,12 +274,35 @@ INSTANTIATE_TEST_SUITE_P(
         testing::Range(size_t{0}, family_cases().size())),
     family_name_of);
 
-TEST_P(FamilyTest, TokensAndLogitsEqualTheOracle) {
+// Acceptance 204.
+TEST_P(FamilyTest, universal_11_archs_vs_oracle) {
   const auto& [run, number] = GetParam();
   const Json& golden = family_cases()[number];
   const auto model = load_family(run, golden);
   for (const Json& answer : golden["answers"]) {
     expect_answer(*model, answer, tolerance_of(run.numerics));
+  }
+}
+
+TEST(Family, GoldensHaveEachArchitectureDenseAndQuantised) {
+  std::set<std::string> names;
+  for (const Json& golden : family_cases()) {
+    names.insert(golden["name"]);
+  }
+  for (const std::string name :
+       {"gemma",
+        "gemma2",
+        "glm4",
+        "granite",
+        "llama",
+        "olmo2",
+        "phi3",
+        "qwen2",
+        "qwen3",
+        "smollm3",
+        "starcoder2"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+    EXPECT_TRUE(names.contains(name + "_4bit")) << name;
   }
 }
 

@@ -1,6 +1,7 @@
 #include "model/weight_source.h"
 
 #include <cstring>
+#include <numeric>
 
 #include <mlx/allocator.h>
 #include <mlx/ops.h>
@@ -22,6 +23,24 @@ std::string describe(const std::vector<int64_t>& shape) {
 
 std::vector<int64_t> to_extents(const mx::Shape& shape) {
   return {shape.begin(), shape.end()};
+}
+
+mx::Shape to_shape(const std::vector<int64_t>& extents) {
+  mx::Shape shape;
+  for (const int64_t extent : extents) {
+    shape.push_back(static_cast<int>(extent));
+  }
+  return shape;
+}
+
+// Some rows of a tensor that has them one after the other.
+TensorView rows_of(const TensorView& tensor, int begin, int count) {
+  const auto row = tensor.bytes.size() / static_cast<size_t>(tensor.shape[0]);
+  TensorView rows = tensor;
+  rows.shape[0] = count;
+  rows.bytes = tensor.bytes.subspan(
+      static_cast<size_t>(begin) * row, static_cast<size_t>(count) * row);
+  return rows;
 }
 
 mx::Dtype to_mlx(TensorType type) {
@@ -136,25 +155,33 @@ Result<const TensorView*> WeightSource::find_floats(
   return tensor;
 }
 
+mx::array WeightSource::load_floats(const TensorView& tensor) const {
+  mx::array loaded = copy_to_array(tensor, to_shape(tensor.shape));
+  if (numerics_ != Numerics::kNative) {
+    loaded = mx::astype(loaded, mx::float32);
+    mx::eval(loaded);
+  }
+  return loaded;
+}
+
 Result<mx::array> WeightSource::take(
     const std::string& name,
     const mx::Shape& shape) {
   INGLE_ASSIGN_OR_RETURN(const TensorView* tensor, find_floats(name, shape));
   return run_mlx("load", [&] {
-    mx::array loaded = copy_to_array(*tensor, shape);
+    mx::array loaded = load_floats(*tensor);
     folder_.release(*tensor);
-    if (numerics_ != Numerics::kNative) {
-      loaded = mx::astype(loaded, mx::float32);
-      mx::eval(loaded);
-    }
     return loaded;
   });
 }
 
-Result<Matrix>
-WeightSource::take_matrix(const std::string& path, int rows, int columns) {
+Result<WeightSource::Parts>
+WeightSource::find_matrix(const std::string& path, int rows, int columns) {
   if (!has(path + ".scales")) {
-    return take_dense(path, rows, columns);
+    INGLE_ASSIGN_OR_RETURN(
+        const TensorView* weight,
+        find_floats(path + ".weight", {rows, columns}));
+    return Parts{*weight};
   }
   const auto quantization = quantization_.of(path);
   if (!quantization) {
@@ -162,32 +189,10 @@ WeightSource::take_matrix(const std::string& path, int rows, int columns) {
         path + ".scales",
         "is there, but config.json says that the module is not quantised");
   }
-  return take_quantized(path, rows, columns, *quantization);
+  return find_quantized(path, rows, columns, *quantization);
 }
 
-Result<Matrix>
-WeightSource::take_dense(const std::string& path, int rows, int columns) {
-  const std::string name = path + ".weight";
-  if (!uses_kernels(numerics_)) {
-    INGLE_ASSIGN_OR_RETURN(mx::array weight, take(name, {rows, columns}));
-    return Matrix{.weight = std::move(weight)};
-  }
-  INGLE_ASSIGN_OR_RETURN(
-      const TensorView* tensor, find_floats(name, {rows, columns}));
-  return run_mlx("load", [&] {
-    Matrix matrix{
-        .packed = pack_dense(
-            *arena_,
-            rows,
-            columns,
-            to_float_type(tensor->type),
-            tensor->bytes.data())};
-    folder_.release(*tensor);
-    return matrix;
-  });
-}
-
-Result<WeightSource::Quantized> WeightSource::find_quantized(
+Result<WeightSource::Parts> WeightSource::find_quantized(
     const std::string& path,
     int rows,
     int columns,
@@ -199,76 +204,91 @@ Result<WeightSource::Quantized> WeightSource::find_quantized(
             " columns, which is not a multiple of the group size " +
             std::to_string(quantization.group_size));
   }
-  Quantized found;
-  INGLE_ASSIGN_OR_RETURN(found.weight, find(path + ".weight"));
-  if (found.weight->type != TensorType::kU32) {
+  INGLE_ASSIGN_OR_RETURN(const TensorView* weight, find(path + ".weight"));
+  if (weight->type != TensorType::kU32) {
     return fail(path + ".weight", "has to be of type U32, as it has scales");
   }
   INGLE_RETURN_IF_ERROR(check_shape(
-      path + ".weight",
-      *found.weight,
-      {rows, columns / 32 * quantization.bits}));
+      path + ".weight", *weight, {rows, columns / 32 * quantization.bits}));
   const mx::Shape groups = {rows, columns / quantization.group_size};
-  INGLE_ASSIGN_OR_RETURN(found.scales, find_floats(path + ".scales", groups));
-  INGLE_ASSIGN_OR_RETURN(found.biases, find_floats(path + ".biases", groups));
-  return found;
+  INGLE_ASSIGN_OR_RETURN(
+      const TensorView* scales, find_floats(path + ".scales", groups));
+  INGLE_ASSIGN_OR_RETURN(
+      const TensorView* biases, find_floats(path + ".biases", groups));
+  return Parts{*weight, *scales, *biases, quantization};
 }
 
-Result<Matrix> WeightSource::take_quantized(
-    const std::string& path,
-    int rows,
-    int columns,
-    const Quantization& quantization) {
-  INGLE_ASSIGN_OR_RETURN(
-      const Quantized found, find_quantized(path, rows, columns, quantization));
-  const auto [group_size, bits] = quantization;
-  if (uses_kernels(numerics_) && can_pack(columns, bits, group_size) &&
-      found.scales->type == found.biases->type) {
-    return run_mlx("load", [&] {
-      Matrix matrix{
-          .packed = pack_quantized(
-              *arena_,
-              rows,
-              columns,
-              bits,
-              group_size,
-              to_float_type(found.scales->type),
-              {found.weight->bytes.data(),
-               found.scales->bytes.data(),
-               found.biases->bytes.data()})};
-      for (const auto* part : {found.weight, found.scales, found.biases}) {
-        folder_.release(*part);
-      }
-      return matrix;
-    });
+Matrix WeightSource::load_dense(const TensorView& weight) const {
+  if (!uses_kernels(numerics_)) {
+    return {.weight = load_floats(weight)};
   }
-  const mx::Shape groups = {rows, columns / group_size};
-  INGLE_ASSIGN_OR_RETURN(mx::array scales, take(path + ".scales", groups));
-  INGLE_ASSIGN_OR_RETURN(mx::array biases, take(path + ".biases", groups));
-  return run_mlx("load", [&] {
-    mx::array weight =
-        copy_to_array(*found.weight, {rows, columns / 32 * bits});
-    folder_.release(*found.weight);
-    if (numerics_ == Numerics::kNative) {
-      return Matrix{
-          .weight = std::move(weight),
-          .scales = std::move(scales),
-          .biases = std::move(biases),
-          .quantization = quantization};
-    }
-    mx::array values = mx::dequantize(weight, scales, biases, group_size, bits);
-    mx::eval(values);
-    if (!uses_kernels(numerics_)) {
-      return Matrix{.weight = std::move(values)};
-    }
-    return Matrix{
-        .packed = pack_dense(
+  return {
+      .packed = pack_dense(
+          *arena_,
+          static_cast<int>(weight.shape[0]),
+          static_cast<int>(weight.shape[1]),
+          to_float_type(weight.type),
+          weight.bytes.data())};
+}
+
+Matrix WeightSource::load_quantized(const Parts& parts, int columns) const {
+  const auto [group_size, bits] = *parts.quantization;
+  const auto rows = static_cast<int>(parts.weight.shape[0]);
+  if (uses_kernels(numerics_) && can_pack(columns, bits, group_size) &&
+      parts.scales.type == parts.biases.type) {
+    return {
+        .packed = pack_quantized(
             *arena_,
             rows,
             columns,
-            FloatType::kF32,
-            reinterpret_cast<const std::byte*>(values.data<float>()))};
+            bits,
+            group_size,
+            to_float_type(parts.scales.type),
+            {parts.weight.bytes.data(),
+             parts.scales.bytes.data(),
+             parts.biases.bytes.data()})};
+  }
+  mx::array weight = copy_to_array(parts.weight, to_shape(parts.weight.shape));
+  mx::array scales = load_floats(parts.scales);
+  mx::array biases = load_floats(parts.biases);
+  if (numerics_ == Numerics::kNative) {
+    return {
+        .weight = std::move(weight),
+        .scales = std::move(scales),
+        .biases = std::move(biases),
+        .quantization = *parts.quantization};
+  }
+  mx::array values = mx::dequantize(weight, scales, biases, group_size, bits);
+  mx::eval(values);
+  if (!uses_kernels(numerics_)) {
+    return {.weight = std::move(values)};
+  }
+  return {
+      .packed = pack_dense(
+          *arena_,
+          rows,
+          columns,
+          FloatType::kF32,
+          reinterpret_cast<const std::byte*>(values.data<float>()))};
+}
+
+Result<Matrix> WeightSource::load_matrix(const Parts& parts, int columns) {
+  return run_mlx("load", [&] {
+    Matrix matrix = parts.quantization ? load_quantized(parts, columns)
+                                       : load_dense(parts.weight);
+    for (const auto* part : {&parts.weight, &parts.scales, &parts.biases}) {
+      if (!part->bytes.empty()) {
+        folder_.release(*part);
+      }
+    }
+    return matrix;
   });
+}
+
+Result<Matrix>
+WeightSource::take_matrix(const std::string& path, int rows, int columns) {
+  INGLE_ASSIGN_OR_RETURN(const Parts parts, find_matrix(path, rows, columns));
+  return load_matrix(parts, columns);
 }
 
 Result<Linear> WeightSource::take_linear(
@@ -276,12 +296,45 @@ Result<Linear> WeightSource::take_linear(
     int in,
     int out,
     bool with_bias) {
-  INGLE_ASSIGN_OR_RETURN(Matrix matrix, take_matrix(path, out, in));
-  if (!with_bias) {
-    return Linear{std::move(matrix), std::nullopt};
+  INGLE_ASSIGN_OR_RETURN(
+      auto linears, take_linears(path, in, {&out, 1}, with_bias));
+  return std::move(linears.front());
+}
+
+Result<std::vector<Linear>> WeightSource::take_linears(
+    const std::string& path,
+    int in,
+    std::span<const int> outs,
+    bool with_bias) {
+  const int rows = std::accumulate(outs.begin(), outs.end(), 0);
+  INGLE_ASSIGN_OR_RETURN(const Parts all, find_matrix(path, rows, in));
+  std::optional<TensorView> biases;
+  if (with_bias) {
+    INGLE_ASSIGN_OR_RETURN(
+        const TensorView* found, find_floats(path + ".bias", {rows}));
+    biases = *found;
   }
-  INGLE_ASSIGN_OR_RETURN(mx::array bias, take(path + ".bias", {out}));
-  return Linear{std::move(matrix), std::move(bias)};
+  std::vector<Linear> linears;
+  int begin = 0;
+  for (const int out : outs) {
+    const auto part = [&](const TensorView& tensor) {
+      return rows_of(tensor, begin, out);
+    };
+    const Parts own{
+        part(all.weight),
+        all.quantization ? part(all.scales) : TensorView{},
+        all.quantization ? part(all.biases) : TensorView{},
+        all.quantization};
+    INGLE_ASSIGN_OR_RETURN(Matrix matrix, load_matrix(own, in));
+    linears.push_back({std::move(matrix), std::nullopt});
+    if (biases) {
+      INGLE_ASSIGN_OR_RETURN(linears.back().bias, run_mlx("load", [&] {
+                               return load_floats(part(*biases));
+                             }));
+    }
+    begin += out;
+  }
+  return linears;
 }
 
 void WeightSource::drop(const std::string& name) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -68,6 +69,13 @@ class WeightSource {
   Result<Linear>
   take_linear(const std::string& path, int in, int out, bool with_bias);
 
+  // Those whose rows `path` has one after the other, outs[i] of each.
+  Result<std::vector<Linear>> take_linears(
+      const std::string& path,
+      int in,
+      std::span<const int> outs,
+      bool with_bias);
+
   // Declares that a tensor is of no use, if it is there; logged by name.
   void drop(const std::string& name);
   // The same of all whose names begin so; logged once.
@@ -87,23 +95,25 @@ class WeightSource {
       const std::string& name,
       const TensorView& tensor,
       const mx::Shape& shape);
-  Result<Matrix> take_dense(const std::string& path, int rows, int columns);
-  // The tensors of a quantised matrix, of types and shapes that fit together.
-  struct Quantized {
-    const TensorView* weight = nullptr;
-    const TensorView* scales = nullptr;
-    const TensorView* biases = nullptr;
+  // The tensors of a matrix, of types and shapes that fit together; of a dense
+  // one only the first. Or some of their rows.
+  struct Parts {
+    TensorView weight;
+    TensorView scales{};
+    TensorView biases{};
+    std::optional<Quantization> quantization{}; // none: dense
   };
-  Result<Quantized> find_quantized(
+  Result<Parts> find_matrix(const std::string& path, int rows, int columns);
+  Result<Parts> find_quantized(
       const std::string& path,
       int rows,
       int columns,
       const Quantization& quantization);
-  Result<Matrix> take_quantized(
-      const std::string& path,
-      int rows,
-      int columns,
-      const Quantization& quantization);
+  // Their values as a matrix; lets go of their bytes. `columns`: of the values.
+  Result<Matrix> load_matrix(const Parts& parts, int columns);
+  Matrix load_dense(const TensorView& weight) const;
+  Matrix load_quantized(const Parts& parts, int columns) const;
+  mx::array load_floats(const TensorView& tensor) const;
 
   const WeightFolder& folder_;
   std::string origin_;

@@ -29,7 +29,21 @@ COMMON = {
     "bos_token_id": 257,
     "eos_token_id": 258,
 }
+# As many as half of what turns of a head.
+LONG_FACTORS = [1.0, 1.5, 2.0, 3.5]
+YARN = {
+    "rope_type": "yarn",
+    "factor": 4.0,
+    "original_max_position_embeddings": 32,
+}
 FAMILIES = {
+    # So few layers, here and in phi3: norms of about 2 and a rope that makes
+    # scores larger make sharp attention, which makes much of little.
+    "gemma": {
+        "num_hidden_layers": 2,
+        "head_dim": 32,
+        "hidden_activation": "gelu_pytorch_tanh",
+    },
     "gemma2": {
         "head_dim": 32,
         "query_pre_attn_scalar": 32,
@@ -45,6 +59,12 @@ FAMILIES = {
         "sliding_window_pattern": 3,
         "hidden_activation": "gelu_pytorch_tanh",
     },
+    "glm4": {
+        "rope_theta": 1e4,
+        "head_dim": 32,
+        "partial_rotary_factor": 0.5,
+        "attention_bias": True,
+    },
     "granite": {
         "rope_theta": 1e4,
         "embedding_multiplier": 4.0,
@@ -54,7 +74,47 @@ FAMILIES = {
         "attention_bias": False,
         "mlp_bias": False,
     },
+    "llama": {  # as MiniCPM5 has its heads
+        "rope_theta": 1e4,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 1,
+        "head_dim": 16,
+        "rope_scaling": {**YARN, "mscale": 1.0, "mscale_all_dim": 0.5},
+    },
+    "ministral3": {
+        "head_dim": 32,
+        "rope_parameters": {
+            **YARN,
+            "rope_theta": 1e4,
+            "mscale": 1.0,
+            "mscale_all_dim": 1.0,
+            "llama_4_scaling_beta": 0.1,
+        },
+        "layer_types": [
+            "full_attention",
+            "sliding_attention",
+            "full_attention",
+        ],
+        "sliding_window": 24,
+    },
     "olmo2": {"rope_theta": 1e4},
+    "olmo3": {
+        "num_hidden_layers": 4,
+        "rope_theta": 1e4,
+        "sliding_window": 24,
+        "rope_scaling": YARN,
+    },
+    "phi3": {
+        "num_hidden_layers": 2,
+        "rope_theta": 1e4,
+        "partial_rotary_factor": 0.5,
+        "original_max_position_embeddings": 64,
+        "rope_scaling": {
+            "type": "longrope",
+            "short_factor": [1.0] * len(LONG_FACTORS),
+            "long_factor": LONG_FACTORS,
+        },
+    },
     "mistral": {
         "rope_theta": 1e4,
         "head_dim": 32,
@@ -73,6 +133,7 @@ FAMILIES = {
         "attention_bias": True,
         "mlp_bias": True,
     },
+    "starcoder2": {"rope_theta": 1e5, "norm_epsilon": 1e-5},
 }
 
 
@@ -91,10 +152,10 @@ def config_of(family, is_quantised):
 def form_of(name, shape):
     """How a tensor is drawn: 2**exponent, or a norm about 1."""
     module = name.split(".")[-2]
-    if "norm" in module:
-        return "norm"
     if name.endswith(".bias"):
         return -1
+    if "norm" in module:
+        return "norm"
     assert len(shape) == 2, name
     return tiny_llama.EXPONENTS[module]
 

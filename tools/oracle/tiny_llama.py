@@ -36,6 +36,11 @@ EXPONENTS = {
     "up_proj": 0,
     "down_proj": 0,
     "lm_head": 0,
+    # Of other families (tiny_families.py).
+    "qkv_proj": 1,
+    "gate_up_proj": 0,
+    "c_fc": 0,
+    "c_proj": 0,
 }
 
 

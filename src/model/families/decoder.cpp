@@ -1,5 +1,7 @@
 #include "model/families/decoder.h"
 
+#include <array>
+
 #include <mlx/ops.h>
 #include <mlx/transforms.h>
 
@@ -14,6 +16,7 @@ struct Weights {
   Matrix embedding; // [V, D]
   std::vector<DecoderLayer> layers;
   mx::array norm; // [D]
+  std::optional<mx::array> norm_bias; // [D], of a layer norm
   std::optional<Matrix> head; // [V, D]; none: tied to the embedding
 };
 
@@ -63,7 +66,13 @@ class Decoder final : public Model {
     x = mlp_and_add(step, *wanted, layer.mlp, eps);
     const Matrix& head = weights_.head ? *weights_.head : weights_.embedding;
     return norm_and_head(
-        step, x, weights_.norm, head, eps, config_.logits_soft_cap);
+        step,
+        x,
+        weights_.norm,
+        head,
+        eps,
+        config_.logits_soft_cap,
+        weights_.norm_bias ? &*weights_.norm_bias : nullptr);
   }
 
   CpuKernels* kernels() const override {
@@ -131,6 +140,19 @@ Result<std::optional<mx::array>> take_layer_norm(
   return std::optional<mx::array>(std::move(norm));
 }
 
+// The bias of a norm; nothing where it has none.
+Result<std::optional<mx::array>> take_norm_bias(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& path) {
+  if (!config.layer_norms) {
+    return std::optional<mx::array>();
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      auto bias, weights.take(path + ".bias", {config.hidden_size}));
+  return std::optional<mx::array>(std::move(bias));
+}
+
 Result<std::optional<mx::array>> take_qk_norm(
     const ModelConfig& config,
     WeightSource& weights,
@@ -149,6 +171,35 @@ Result<std::optional<mx::array>> take_qk_norm(
   return std::optional<mx::array>(std::move(norm));
 }
 
+// Of queries, keys and values.
+Result<std::vector<Linear>> take_projections(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& path) {
+  const int hidden = config.hidden_size;
+  const int q_width = config.num_attention_heads * config.head_dim;
+  const int kv_width = config.num_key_value_heads * config.head_dim;
+  const int gates_width = config.has_attention_gates ? q_width : 0;
+  if (config.fused_qkv) {
+    return weights.take_linears(
+        path + "qkv_proj",
+        hidden,
+        std::array{q_width, kv_width, kv_width},
+        config.qkv_bias);
+  }
+  std::vector<Linear> projections;
+  for (const auto& [name, width] :
+       {std::pair{"q_proj", q_width + gates_width},
+        std::pair{"k_proj", kv_width},
+        std::pair{"v_proj", kv_width}}) {
+    INGLE_ASSIGN_OR_RETURN(
+        auto projection,
+        weights.take_linear(path + name, hidden, width, config.qkv_bias));
+    projections.push_back(std::move(projection));
+  }
+  return projections;
+}
+
 } // namespace
 
 Result<AttentionWeights> take_attention(
@@ -159,16 +210,14 @@ Result<AttentionWeights> take_attention(
   const int q_width = config.num_attention_heads * config.head_dim;
   const int kv_width = config.num_key_value_heads * config.head_dim;
   const std::string path = layer + ".self_attn.";
-  const auto projection = [&](const char* name, int width) {
-    return weights.take_linear(path + name, hidden, width, config.qkv_bias);
-  };
   INGLE_ASSIGN_OR_RETURN(
       auto norm,
       take_layer_norm(config, weights, layer, config.norms.before_attention));
-  const int gates_width = config.has_attention_gates ? q_width : 0;
-  INGLE_ASSIGN_OR_RETURN(auto q, projection("q_proj", q_width + gates_width));
-  INGLE_ASSIGN_OR_RETURN(auto k, projection("k_proj", kv_width));
-  INGLE_ASSIGN_OR_RETURN(auto v, projection("v_proj", kv_width));
+  INGLE_ASSIGN_OR_RETURN(
+      auto norm_bias,
+      take_norm_bias(
+          config, weights, layer + "." + config.norms.before_attention));
+  INGLE_ASSIGN_OR_RETURN(auto qkv, take_projections(config, weights, path));
   INGLE_ASSIGN_OR_RETURN(
       auto o,
       weights.take_linear(
@@ -183,43 +232,79 @@ Result<AttentionWeights> take_attention(
   weights.drop(path + "rotary_emb.inv_freq"); // older files store the table
   return AttentionWeights{
       std::move(norm),
-      std::move(q),
-      std::move(k),
-      std::move(v),
+      std::move(qkv[0]),
+      std::move(qkv[1]),
+      std::move(qkv[2]),
       std::move(o),
       std::move(q_norm),
       std::move(k_norm),
       {std::move(added_norm), config.residual_scale},
-      config.has_attention_gates};
+      config.has_attention_gates,
+      std::move(norm_bias)};
 }
+
+namespace {
+
+// The gate and, unless the MLP is plain, what it gates.
+Result<std::vector<Linear>> take_gate_and_up(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& path) {
+  const int hidden = config.hidden_size;
+  const int inner = config.intermediate_size;
+  const bool bias = config.mlp_bias;
+  if (config.mlp == MlpKind::kFusedGated) {
+    return weights.take_linears(
+        path + "gate_up_proj", hidden, std::array{inner, inner}, bias);
+  }
+  std::vector<Linear> linears;
+  const auto take = [&](const char* name) -> Status {
+    INGLE_ASSIGN_OR_RETURN(
+        auto linear, weights.take_linear(path + name, hidden, inner, bias));
+    linears.push_back(std::move(linear));
+    return Status::ok();
+  };
+  if (config.mlp == MlpKind::kPlain) {
+    INGLE_RETURN_IF_ERROR(take("c_fc"));
+  } else {
+    INGLE_RETURN_IF_ERROR(take("gate_proj"));
+    INGLE_RETURN_IF_ERROR(take("up_proj"));
+  }
+  return linears;
+}
+
+} // namespace
 
 Result<MlpWeights> take_mlp(
     const ModelConfig& config,
     WeightSource& weights,
     const std::string& layer) {
-  const int hidden = config.hidden_size;
-  const int inner = config.intermediate_size;
-  const bool bias = config.mlp_bias;
   const std::string path = layer + ".mlp.";
   INGLE_ASSIGN_OR_RETURN(
       auto norm,
       take_layer_norm(config, weights, layer, config.norms.before_mlp));
   INGLE_ASSIGN_OR_RETURN(
-      auto gate, weights.take_linear(path + "gate_proj", hidden, inner, bias));
+      auto norm_bias,
+      take_norm_bias(config, weights, layer + "." + config.norms.before_mlp));
+  INGLE_ASSIGN_OR_RETURN(auto in, take_gate_and_up(config, weights, path));
   INGLE_ASSIGN_OR_RETURN(
-      auto up, weights.take_linear(path + "up_proj", hidden, inner, bias));
-  INGLE_ASSIGN_OR_RETURN(
-      auto down, weights.take_linear(path + "down_proj", inner, hidden, bias));
+      auto down,
+      weights.take_linear(
+          path + (config.mlp == MlpKind::kPlain ? "c_proj" : "down_proj"),
+          config.intermediate_size,
+          config.hidden_size,
+          config.mlp_bias));
   INGLE_ASSIGN_OR_RETURN(
       auto added_norm,
       take_layer_norm(config, weights, layer, config.norms.after_mlp));
   return MlpWeights{
       std::move(norm),
-      std::move(gate),
-      std::move(up),
+      std::move(in.front()),
+      in.size() > 1 ? std::optional(std::move(in.back())) : std::nullopt,
       std::move(down),
       config.activation,
-      {std::move(added_norm), config.residual_scale}};
+      {std::move(added_norm), config.residual_scale},
+      std::move(norm_bias)};
 }
 
 Result<std::optional<Matrix>> take_head(
@@ -268,6 +353,8 @@ Result<std::unique_ptr<const Model>> load_decoder(
           "model.norm",
           config.hidden_size,
           config.logits_scale));
+  INGLE_ASSIGN_OR_RETURN(
+      auto norm_bias, take_norm_bias(config, weights, "model.norm"));
   INGLE_ASSIGN_OR_RETURN(auto head, take_head(config, weights));
   return run_mlx("load", [&] {
     return std::unique_ptr<const Model>(std::make_unique<Decoder>(
@@ -277,6 +364,7 @@ Result<std::unique_ptr<const Model>> load_decoder(
             std::move(embedding),
             std::move(layers),
             std::move(norm),
+            std::move(norm_bias),
             std::move(head)},
         std::move(kernels)));
   });

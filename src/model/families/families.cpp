@@ -1,7 +1,7 @@
 #include "model/families/families.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <utility>
 
 #include "weights/tensor.h"
@@ -9,39 +9,57 @@
 namespace ingle {
 namespace {
 
+constexpr bool kTakesLayerTypes = true;
 constexpr RopeDefaults kQwen35Rope = {.theta = 1e5f, .rotary_factor = 0.25f};
 
 // Some are another family under a name of their own.
-constexpr std::array<Family, 12> kFamilies = {{
-    {"gemma2", {}, read_gemma2},
-    {"gemma3_text", {.theta = 1e6f}, read_gemma3},
+constexpr Family kFamilies[] = {
+    {"gemma", {}, read_gemma},
+    {"gemma2", {}, read_gemma2, kTakesLayerTypes},
+    {"gemma3_text", {.theta = 1e6f}, read_gemma3, kTakesLayerTypes},
+    {"glm4", {.rotary_factor = 0.5f, .traditional = true}, read_glm4},
     {"granite", {}, read_granite},
-    {"iquestcoder", {}, read_llama},
-    {"llama", {}, read_llama},
-    {"mistral", {}, read_llama},
+    {"iquestcoder", {}, read_llama, kTakesLayerTypes},
+    {"llama", {}, read_llama, kTakesLayerTypes},
+    {"ministral3", {}, read_ministral3, kTakesLayerTypes},
+    {"mistral", {}, read_llama, kTakesLayerTypes},
     {"olmo2", {}, read_olmo2},
+    {"olmo3", {.theta = 5e5f}, read_olmo3, kTakesLayerTypes},
+    {"phi3", {.drops_other_types = true}, read_phi3},
     {"qwen2", {.theta = 1e6f}, read_qwen2},
     {"qwen3",
      {.theta = 1e6f},
      read_qwen3,
+     !kTakesLayerTypes,
+     {},
      load_decoder,
      SupportTier::kTargeted},
     {"qwen3_5",
      kQwen35Rope,
      read_qwen3_5,
+     kTakesLayerTypes,
+     {},
      load_qwen3_5,
      SupportTier::kTargeted},
     {"qwen3_5_text",
      kQwen35Rope,
      read_qwen3_5,
+     kTakesLayerTypes,
+     {},
      load_qwen3_5,
      SupportTier::kTargeted},
     {"smollm3", {}, read_smollm3},
-}};
+    {"starcoder2",
+     {.theta = 1e5f},
+     read_starcoder2,
+     !kTakesLayerTypes,
+     {"norm_epsilon", 1e-5f}},
+};
 
 // What the ecosystem calls an activation, where ingle has it.
 constexpr std::pair<std::string_view, Activation> kActivations[] = {
     {"silu", Activation::kSilu},
+    {"gelu", Activation::kGelu},
     {"gelu_pytorch_tanh", Activation::kGeluTanh},
     {"gelu_new", Activation::kGeluTanh},
 };
@@ -100,6 +118,44 @@ Result<std::optional<std::vector<bool>>> read_windowed_layers(
   return std::optional(std::move(windowed));
 }
 
+void set_windows(
+    const std::vector<bool>& windowed,
+    int window,
+    const RopeConfig& rope,
+    ModelConfig& config) {
+  size_t of_windowed = 0;
+  if (rope != config.ropes.front()) {
+    of_windowed = config.ropes.size();
+    config.ropes.push_back(rope);
+  }
+  for (size_t i = 0; i < windowed.size(); ++i) {
+    if (windowed[i]) {
+      config.layers[i] = {window, of_windowed};
+    }
+  }
+}
+
+Status read_windows(
+    FieldReader& fields,
+    const std::string& origin,
+    ModelConfig& config) {
+  INGLE_ASSIGN_OR_RETURN(
+      const auto windowed, read_windowed_layers(fields, origin, config));
+  if (!windowed || std::ranges::count(*windowed, true) == 0) {
+    return Status::ok();
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const RopeConfig rope,
+      read_rope(
+          fields,
+          origin,
+          config.max_position_embeddings,
+          {},
+          {.layers = "sliding_attention"}));
+  set_windows(*windowed, fields.size("sliding_window"), rope, config);
+  return fields.status();
+}
+
 Status refuse_windows(
     FieldReader& fields,
     const std::string& origin,
@@ -117,7 +173,25 @@ Status refuse_windows(
 const Family* find_family(std::string_view model_type) {
   const auto* found =
       std::ranges::find(kFamilies, model_type, &Family::model_type);
-  return found == kFamilies.end() ? nullptr : found;
+  return found == std::end(kFamilies) ? nullptr : found;
+}
+
+std::string_view other_name_of(std::string_view model_type) {
+  constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+      {"falcon_mamba", "mamba"},
+      {"joyai_llm_flash", "deepseek_v3"},
+      {"kimi_k2", "deepseek_v3"},
+      {"llava", "mistral3"},
+      {"minimax_m2", "minimax"},
+      {"phi-msft", "phixtral"},
+      {"qwen2_5_vl", "qwen2_vl"},
+  };
+  for (const auto& [type, name] : kOtherNames) {
+    if (type == model_type) {
+      return name;
+    }
+  }
+  return {};
 }
 
 std::string supported_model_types() {

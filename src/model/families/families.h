@@ -18,6 +18,11 @@
 
 namespace ingle {
 
+struct NormEps {
+  const char* key = "rms_norm_eps";
+  std::optional<float> usual{}; // where the file has none; none: it has to
+};
+
 struct Family {
   std::string_view model_type;
   RopeDefaults rope;
@@ -28,6 +33,9 @@ struct Family {
       FieldReader& fields,
       const std::string& origin,
       ModelConfig& config);
+  // Layers with a window are its own affair; else they are refused.
+  bool takes_layer_types = false;
+  NormEps norm_eps{};
   // As load_decoder().
   Result<std::unique_ptr<const Model>> (*load)(
       const ModelConfig& config,
@@ -39,6 +47,10 @@ struct Family {
 
 // Null: there is none.
 const Family* find_family(std::string_view model_type);
+
+// What a model type that is not supported is to those who run it; empty: no
+// other. For messages.
+std::string_view other_name_of(std::string_view model_type);
 
 // "a, b, c": for messages.
 std::string supported_model_types();
@@ -59,6 +71,17 @@ Result<std::optional<std::vector<bool>>> read_windowed_layers(
     const std::string& origin,
     const ModelConfig&);
 
+// Gives these layers a window of so many positions, and a rope of their own.
+void set_windows(
+    const std::vector<bool>& windowed,
+    int window,
+    const RopeConfig& rope,
+    ModelConfig&);
+
+// The layers that layer_types says have a window of sliding_window positions,
+// and the rope that is said of such layers.
+Status read_windows(FieldReader&, const std::string& origin, ModelConfig&);
+
 // Errors: kUnsupported where layer_types says that a layer has a window, and
 // those of read_windowed_layers().
 Status
@@ -68,19 +91,31 @@ refuse_windows(FieldReader&, const std::string& origin, const ModelConfig&);
 // embeddings.
 Status read_gemma_layers(FieldReader&, const std::string& origin, ModelConfig&);
 
+// What both qwens have in common: silu, and no windows.
+Status read_qwen_layers(FieldReader&, const std::string& origin, ModelConfig&);
+
+// What both olmos have in common.
+Status read_olmo_layers(FieldReader&, const std::string& origin, ModelConfig&);
+
 // The biases of llama's linears, and silu.
 Status read_llama_layers(FieldReader&, const std::string& origin, ModelConfig&);
 
 // Each in a file of its name.
+Status read_gemma(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_gemma2(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_gemma3(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_glm4(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_granite(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_llama(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_ministral3(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_olmo2(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_olmo3(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_phi3(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_qwen2(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_qwen3(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_qwen3_5(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_smollm3(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_starcoder2(FieldReader&, const std::string& origin, ModelConfig&);
 
 Result<std::unique_ptr<const Model>> load_qwen3_5(
     const ModelConfig&,

@@ -16,20 +16,36 @@ float embedding_scale(int hidden_size) {
   return std::bit_cast<float>(nearest_even & 0xffff0000);
 }
 
+void read_basics(FieldReader& fields, ModelConfig& config) {
+  config.head_dim = fields.size("head_dim");
+  config.norms_add_one = true;
+  config.embedding_scale = embedding_scale(config.hidden_size);
+}
+
 } // namespace
+
+// The gelu is the precise one, as mlx-lm has it: its authors' files say now
+// this, now the other.
+Status read_gemma(
+    FieldReader& fields,
+    const std::string& /*origin*/,
+    ModelConfig& config) {
+  read_basics(fields, config);
+  config.tie_word_embeddings = true; // whatever the file says
+  config.activation = Activation::kGelu;
+  return fields.status();
+}
 
 Status read_gemma_layers(
     FieldReader& fields,
     const std::string& origin,
     ModelConfig& config) {
-  config.head_dim = fields.size("head_dim");
+  read_basics(fields, config);
   config.norms = {
       "input_layernorm",
       "post_attention_layernorm",
       "pre_feedforward_layernorm",
       "post_feedforward_layernorm"};
-  config.norms_add_one = true;
-  config.embedding_scale = embedding_scale(config.hidden_size);
   return read_activation(
       fields, origin, "hidden_activation", Activation::kGeluTanh, config);
 }

@@ -19,17 +19,18 @@ Status read_layers(
           {.layers = "sliding_attention",
            .theta = "rope_local_base_freq",
            .takes_common = false}));
-  config.ropes.push_back(local);
   INGLE_ASSIGN_OR_RETURN(
-      const auto windowed, read_windowed_layers(fields, origin, config));
-  const int window = fields.optional_size("sliding_window").value_or(512);
+      auto windowed, read_windowed_layers(fields, origin, config));
   const auto pattern = static_cast<size_t>(
       fields.optional_size("sliding_window_pattern").value_or(6));
-  for (size_t i = 0; i < config.layers.size(); ++i) {
-    if (windowed ? (*windowed)[i] : (i + 1) % pattern != 0) {
-      config.layers[i] = {window, 1};
+  if (!windowed) {
+    windowed.emplace();
+    for (size_t i = 0; i < config.layers.size(); ++i) {
+      windowed->push_back((i + 1) % pattern != 0);
     }
   }
+  const int window = fields.optional_size("sliding_window").value_or(512);
+  set_windows(*windowed, window, local, config);
   return fields.status();
 }
 

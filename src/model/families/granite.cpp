@@ -9,7 +9,6 @@ Status read_granite(
   constexpr double kLow = 1e-6;
   constexpr double kHigh = 1e6;
   INGLE_RETURN_IF_ERROR(read_llama_layers(fields, origin, config));
-  INGLE_RETURN_IF_ERROR(refuse_windows(fields, origin, config));
   config.embedding_scale = fields.number("embedding_multiplier", kLow, kHigh);
   config.attention_scale = fields.number("attention_multiplier", kLow, kHigh);
   config.residual_scale = fields.number("residual_multiplier", kLow, kHigh);

@@ -1,23 +1,6 @@
 #include "model/families/families.h"
 
 namespace ingle {
-namespace {
-
-Status read_windows(
-    FieldReader& fields,
-    const std::string& origin,
-    ModelConfig& config) {
-  INGLE_ASSIGN_OR_RETURN(
-      const auto windowed, read_windowed_layers(fields, origin, config));
-  for (size_t i = 0; windowed && i < windowed->size(); ++i) {
-    if ((*windowed)[i]) {
-      config.layers[i].window = fields.size("sliding_window");
-    }
-  }
-  return fields.status();
-}
-
-} // namespace
 
 Status read_llama_layers(
     FieldReader& fields,

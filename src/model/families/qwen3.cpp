@@ -8,9 +8,7 @@ Status read_qwen3(
     ModelConfig& config) {
   config.head_dim = fields.size("head_dim"); // hidden / heads is another
   config.qk_norm = QkNorm::kHead;
-  INGLE_RETURN_IF_ERROR(refuse_windows(fields, origin, config));
-  return read_activation(
-      fields, origin, "hidden_act", Activation::kSilu, config);
+  return read_qwen_layers(fields, origin, config);
 }
 
 } // namespace ingle

@@ -47,7 +47,6 @@ Status read_smollm3(
     const std::string& origin,
     ModelConfig& config) {
   INGLE_RETURN_IF_ERROR(read_llama_layers(fields, origin, config));
-  INGLE_RETURN_IF_ERROR(refuse_windows(fields, origin, config));
   return read_layers_without_rope(fields, origin, config);
 }
 
