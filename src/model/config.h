@@ -102,6 +102,8 @@ struct ModelConfig {
   // Nothing: as the weights have it.
   std::optional<bool> tie_word_embeddings;
   QuantizationConfig quantization;
+  // Modules whose names end so are not to be quantised to fewer than 8 bits.
+  std::vector<std::string> wide_modules;
   std::vector<TokenId> eos; // may be empty
 };
 

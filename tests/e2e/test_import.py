@@ -1,10 +1,12 @@
 """`ingle import`: whole, or nothing and one clear line."""
 
+import json
 import subprocess
 
 import pytest
 
 import ingle_process
+import model_folder
 from gguf_file import write_gguf
 
 
@@ -84,3 +86,53 @@ def test_full_disk_leaves_nothing(binary, gguf, tmp_path, options):
     line = done.stderr.strip().splitlines()[-1]
     assert str(disk) in line
     assert "free" in line or "space" in line
+
+
+@pytest.fixture
+def plain_folder(binary, gguf, tmp_path):
+    """A folder of f32 weights, as Hugging Face has it."""
+    folder = tmp_path / "plain"
+    done = ingle_process.run("import", gguf, "--out", folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_folder_is_quantised_and_generates(plain_folder, tmp_path):
+    out = tmp_path / "small-4bit"
+    done = ingle_process.run(
+        "import", "--bits", 4, "--group-size", 32, plain_folder, "--out", out
+    )
+    assert done.returncode == 0, done.stderr
+    assert "4 bits, groups of 32, F32 scales" in done.stdout
+    assert str(out) in done.stdout
+    config = json.loads((out / "config.json").read_text())
+    assert config["quantization"]["bits"] == 4
+    before, after = (
+        (folder / "model.safetensors").stat().st_size
+        for folder in (plain_folder, out)
+    )
+    assert after < before / 3
+    answer = ingle_process.generate(
+        out, "--prompt", "abc", "--max-tokens", 2, "--ignore-eos"
+    )
+    assert len(answer["ids"]) == 2
+    again = ingle_process.run("import", out, "--out", tmp_path / "twice")
+    assert again.returncode > 0
+    assert "quantised already" in again.stderr
+    assert not (tmp_path / "twice").exists()
+
+
+def test_folder_of_another_architecture_is_refused(plain_folder, tmp_path):
+    model_folder.edit_json(
+        plain_folder, "config.json", lambda c: c.update(model_type="mamba")
+    )
+    done = ingle_process.run("import", plain_folder, "--out", tmp_path / "out")
+    assert done.returncode > 0
+    assert "model_type 'mamba' is not supported" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_gguf_keeps_its_types(binary, gguf, tmp_path):
+    done = ingle_process.run("import", "--bits", 4, gguf, "--out", tmp_path / "o")
+    assert done.returncode > 0
+    assert "--bits" in done.stderr

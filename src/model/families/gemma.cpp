@@ -1,7 +1,6 @@
-#include <bit>
 #include <cmath>
-#include <cstdint>
 
+#include "base/float16.h"
 #include "model/families/families.h"
 
 namespace ingle {
@@ -10,10 +9,7 @@ namespace {
 // sqrt(hidden), rounded to bf16: the type that the models were trained in has
 // rounded it, and what runs them does.
 float embedding_scale(int hidden_size) {
-  const auto bits =
-      std::bit_cast<uint32_t>(std::sqrt(static_cast<float>(hidden_size)));
-  const uint32_t nearest_even = bits + 0x7fff + (bits >> 16 & 1);
-  return std::bit_cast<float>(nearest_even & 0xffff0000);
+  return bf16_to_f32(f32_to_bf16(std::sqrt(static_cast<float>(hidden_size))));
 }
 
 void read_basics(FieldReader& fields, ModelConfig& config) {

@@ -13,6 +13,7 @@ Status read_granite(
   config.attention_scale = fields.number("attention_multiplier", kLow, kHigh);
   config.residual_scale = fields.number("residual_multiplier", kLow, kHigh);
   config.logits_scale = 1 / fields.number("logits_scaling", kLow, kHigh);
+  config.wide_modules = {"self_attn.o_proj", "mlp.down_proj", "lm_head"};
   return Status::ok();
 }
 

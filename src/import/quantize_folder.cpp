@@ -1,0 +1,334 @@
+#include "import/quantize_folder.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "import/model_folder.h"
+#include "text/tokenizer.h"
+#include "weights/safetensors_reader.h"
+#include "weights/safetensors_writer.h"
+#include "weights/strict_json.h"
+
+namespace ingle {
+namespace {
+
+using Json = nlohmann::json;
+
+// What is converted at a time: large enough for the disk, small for memory.
+constexpr size_t kChunkBytes = 1 << 20;
+constexpr AffineSpec kWide = {8, 64};
+constexpr std::string_view kWeight = ".weight";
+
+bool is_floating(TensorType type) {
+  return type == TensorType::kF16 || type == TensorType::kBF16 ||
+      type == TensorType::kF32;
+}
+
+// One tensor of the source.
+struct Item {
+  std::string name; // of a quantised one, without ".weight"
+  const TensorView* source = nullptr;
+  TensorType type = TensorType::kF32; // that its values get
+  std::optional<AffineSpec> spec{}; // none: stays plain
+};
+
+std::string describe(const Item& item) {
+  const std::string type(to_string(item.type));
+  return item.spec ? std::to_string(item.spec->bits) + " bits, groups of " +
+          std::to_string(item.spec->group_size) + ", " + type + " scales"
+                   : type;
+}
+
+// Extents as they are stored; a quantised one's are those of its codes.
+std::vector<int64_t> stored_shape(const Item& item, int64_t last) {
+  std::vector<int64_t> shape = item.source->shape;
+  shape.back() = last;
+  return shape;
+}
+
+std::vector<TensorSpec> specs_of(const Item& item) {
+  if (!item.spec) {
+    return {{item.name, item.type, item.source->shape}};
+  }
+  const int64_t columns = item.source->shape.back();
+  const int64_t groups = columns / item.spec->group_size;
+  return {
+      {item.name + ".weight",
+       TensorType::kU32,
+       stored_shape(item, columns / 32 * item.spec->bits)},
+      {item.name + ".scales", item.type, stored_shape(item, groups)},
+      {item.name + ".biases", item.type, stored_shape(item, groups)}};
+}
+
+uint64_t stored_bytes(const Item& item) {
+  uint64_t bytes = 0;
+  for (const TensorSpec& spec : specs_of(item)) {
+    // No product overflows: no form is larger than f32, which fits if what is
+    // in the file does.
+    bytes += tensor_bytes(spec.type, spec.shape).value_or(0);
+  }
+  return bytes;
+}
+
+class FolderQuantizer {
+ public:
+  FolderQuantizer(
+      const WeightFolder& weights,
+      const QuantizeOptions& options,
+      std::optional<TensorType> type)
+      : weights_(weights), options_(options), type_(type) {}
+
+  Status plan() {
+    for (const auto& [name, tensor] : weights_.tensors()) {
+      if (is_dropped(name)) {
+        continue;
+      }
+      Item item{name, &tensor, tensor.type};
+      if (is_floating(tensor.type)) {
+        item.type = type_.value_or(tensor.type);
+        item.spec = spec_of(name, tensor);
+      } else if (tensor.shape.size() > 1) {
+        return Status::unsupported(
+            tensor.file + ": tensor " + quote_name(name) + " is of type " +
+            std::string(to_string(tensor.type)) +
+            "; F16, BF16 and F32 can be quantised");
+      }
+      if (item.spec) {
+        item.name.resize(name.size() - kWeight.size());
+      }
+      items_.push_back(std::move(item));
+    }
+    // Wide elements first, so that every tensor is aligned: a quantised one's
+    // bytes together are a multiple of 4.
+    const auto rank = [](const Item& item) {
+      return item.spec ? -4 : -static_cast<int>(element_size(item.type));
+    };
+    std::ranges::stable_sort(items_, {}, rank);
+    return Status::ok();
+  }
+
+  uint64_t total_bytes() const {
+    uint64_t total = 0;
+    for (const Item& item : items_) {
+      total += stored_bytes(item);
+    }
+    return total;
+  }
+
+  // The entry of config.json.
+  Json quantization() const {
+    const auto entry = [](const AffineSpec& spec) {
+      return Json{
+          {"bits", spec.bits},
+          {"group_size", spec.group_size},
+          {"mode", "affine"}};
+    };
+    Json quantization = entry(options_.spec);
+    for (const Item& item : items_) {
+      if (item.spec && item.spec != options_.spec) {
+        quantization[item.name] = entry(*item.spec);
+      }
+    }
+    return quantization;
+  }
+
+  std::vector<QuantizeTotal> totals() const {
+    std::vector<QuantizeTotal> totals;
+    for (const Item& item : items_) {
+      const std::string type(to_string(item.source->type));
+      const std::string form = describe(item);
+      auto total = std::ranges::find_if(totals, [&](const auto& known) {
+        return known.type == type && known.stored_as == form;
+      });
+      if (total == totals.end()) {
+        total = totals.insert(total, {type, form});
+      }
+      ++total->tensors;
+      total->bytes += item.source->bytes.size();
+      total->stored_bytes += stored_bytes(item);
+    }
+    return totals;
+  }
+
+  Status write(
+      FileSystem& fs,
+      const std::string& path,
+      const ImportProgress& progress) const {
+    std::vector<TensorSpec> specs;
+    for (const Item& item : items_) {
+      for (TensorSpec& spec : specs_of(item)) {
+        specs.push_back(std::move(spec));
+      }
+    }
+    INGLE_ASSIGN_OR_RETURN(
+        auto writer, SafetensorsWriter::create(fs, path, std::move(specs)));
+    const uint64_t total = total_bytes();
+    uint64_t done = 0;
+    for (const Item& item : items_) {
+      INGLE_RETURN_IF_ERROR(write_item(item, *writer, [&](size_t bytes) {
+        done += bytes;
+        if (progress) {
+          progress(done, total);
+        }
+      }));
+      weights_.release(*item.source);
+    }
+    return writer->finish();
+  }
+
+ private:
+  bool is_dropped(const std::string& name) const {
+    return name.ends_with("rotary_emb.inv_freq") || // a table; older files
+        std::ranges::count(options_.dropped, name) != 0;
+  }
+
+  std::optional<AffineSpec> spec_of(
+      const std::string& name,
+      const TensorView& tensor) const {
+    if (!name.ends_with(kWeight) || tensor.shape.size() != 2 ||
+        tensor.bytes.empty()) {
+      return std::nullopt;
+    }
+    const std::string_view module(name.data(), name.size() - kWeight.size());
+    if (tensor.shape[1] % options_.spec.group_size != 0) {
+      return std::nullopt;
+    }
+    const bool is_wide = std::ranges::any_of(
+        options_.wide_modules,
+        [&](const auto& end) { return module.ends_with(end); });
+    const AffineSpec spec = is_wide ? kWide : options_.spec;
+    return tensor.shape[1] % spec.group_size == 0 ? std::optional(spec)
+                                                  : std::nullopt;
+  }
+
+  // Some whole rows at a time; `done` is told of what was written.
+  Status write_item(
+      const Item& item,
+      SafetensorsWriter& writer,
+      const std::function<void(size_t bytes)>& done) const {
+    const TensorView& source = *item.source;
+    const size_t row = item.spec
+        ? source.bytes.size() / static_cast<size_t>(source.shape[0])
+        : element_size(source.type);
+    const size_t step = std::max<size_t>(1, kChunkBytes / row) * row;
+    const std::string codes = item.spec ? item.name + ".weight" : item.name;
+    AffineBytes affine;
+    std::vector<std::byte> converted;
+    for (size_t at = 0; at < source.bytes.size(); at += step) {
+      ByteView chunk =
+          source.bytes.subspan(at, std::min(step, source.bytes.size() - at));
+      if (item.type != source.type) {
+        convert_floats(source.type, chunk, item.type, converted);
+        chunk = converted;
+      }
+      if (item.spec) {
+        affine.codes.clear();
+        if (!quantize(item.type, chunk, *item.spec, affine)) {
+          return Status::corruption(
+              source.file + ": tensor " +
+              quote_name(item.name + std::string(kWeight)) +
+              " has a value that is not finite");
+        }
+        chunk = affine.codes;
+      }
+      INGLE_RETURN_IF_ERROR(writer.append(codes, chunk));
+      done(chunk.size());
+    }
+    if (item.spec) {
+      INGLE_RETURN_IF_ERROR(
+          writer.append(item.name + ".scales", affine.scales));
+      INGLE_RETURN_IF_ERROR(
+          writer.append(item.name + ".biases", affine.biases));
+      done(affine.scales.size() + affine.biases.size());
+    }
+    return Status::ok();
+  }
+
+  const WeightFolder& weights_;
+  const QuantizeOptions& options_;
+  std::optional<TensorType> type_;
+  std::vector<Item> items_; // in the order of the file
+};
+
+// The config of a model of plain weights.
+Result<Json> read_config(FileSystem& fs, const std::string& source) {
+  const std::string path = join_path(source, "config.json");
+  INGLE_ASSIGN_OR_RETURN(const std::string text, fs.read(path));
+  INGLE_ASSIGN_OR_RETURN(Json config, parse_strict_json(text, path));
+  if (!config.is_object()) {
+    return Status::corruption(path + ": not a JSON object");
+  }
+  for (const char* key : {"quantization", "quantization_config"}) {
+    const auto entry = config.find(key);
+    if (entry != config.end() && !entry->is_null()) {
+      return Status::unsupported(
+          path + ": " + key +
+          " is there: the weights are quantised already; take the model's "
+          "unquantised form");
+    }
+  }
+  return config;
+}
+
+// What weights are to be converted to first.
+std::optional<TensorType> type_of(const Json& config) {
+  const Json type = config.value("torch_dtype", Json());
+  return type == "bfloat16" ? std::optional(TensorType::kBF16)
+      : type == "float16"   ? std::optional(TensorType::kF16)
+      : type == "float32"   ? std::optional(TensorType::kF32)
+                            : std::nullopt;
+}
+
+// The source's files beside config and weights.
+Result<std::vector<TextFile>> read_files(
+    FileSystem& fs,
+    const std::string& source) {
+  std::vector<TextFile> files;
+  for (const char* name :
+       {"tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "chat_template.jinja",
+        "generation_config.json"}) {
+    const std::string path = join_path(source, name);
+    auto content = fs.read(path);
+    if (content.status().code() == StatusCode::kNotFound && !files.empty()) {
+      continue; // the first has to be there
+    }
+    INGLE_RETURN_IF_ERROR(content.status());
+    files.push_back({name, std::move(*content)});
+  }
+  INGLE_RETURN_IF_ERROR(
+      Tokenizer::from_json(
+          files.front().content, join_path(source, files.front().name))
+          .status());
+  return files;
+}
+
+} // namespace
+
+Result<QuantizeReport> quantize_folder(
+    FileSystem& fs,
+    const std::string& source,
+    const std::string& folder,
+    const QuantizeOptions& options,
+    const ImportProgress& progress) {
+  INGLE_ASSIGN_OR_RETURN(const auto target, new_model_folder(fs, folder));
+  INGLE_ASSIGN_OR_RETURN(Json config, read_config(fs, source));
+  INGLE_ASSIGN_OR_RETURN(auto files, read_files(fs, source));
+  INGLE_ASSIGN_OR_RETURN(const auto weights, WeightFolder::open(fs, source));
+  FolderQuantizer quantizer(*weights, options, type_of(config));
+  INGLE_RETURN_IF_ERROR(quantizer.plan());
+  config["quantization"] = quantizer.quantization();
+  config["quantization_config"] = config["quantization"];
+  files.push_back({"config.json", config.dump(2) + "\n"});
+  INGLE_RETURN_IF_ERROR(write_model_folder(
+      fs, target, files, quantizer.total_bytes(), [&](const std::string& path) {
+        return quantizer.write(fs, path, progress);
+      }));
+  return QuantizeReport{target, quantizer.totals()};
+}
+
+} // namespace ingle

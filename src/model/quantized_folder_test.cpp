@@ -1,0 +1,180 @@
+// Folders that quantize_folder() made: as mlx-lm's convert makes them, and as
+// models.
+#include "import/quantize_folder.h"
+
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "model/load_model.h"
+#include "model/model.h"
+#include "model/testing/tiny_model.h"
+#include "text/testing/tiny_tokenizer.h"
+#include "weights/safetensors_reader.h"
+#include "weights/safetensors_writer.h"
+
+namespace ingle {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::vector<Json>& cases() {
+  static const auto* all = [] {
+    const auto text = make_posix_file_system()->read(
+        std::string(INGLE_TEST_DATA) + "/quantize.json");
+    const Json golden = Json::parse(*text);
+    return new std::vector<Json>(
+        golden["cases"].begin(), golden["cases"].end());
+  }();
+  return *all;
+}
+
+uint64_t fnv1a(ByteView bytes, uint64_t hash) {
+  for (const std::byte byte : bytes) {
+    hash = (hash ^ static_cast<uint64_t>(byte)) * 0x100000001b3;
+  }
+  return hash;
+}
+
+std::string digest(const std::string& name, const TensorView& tensor) {
+  const uint64_t hash =
+      fnv1a(tensor.bytes, fnv1a(as_bytes(name), 0xcbf29ce484222325));
+  char text[17];
+  std::snprintf(text, sizeof text, "%016" PRIx64, hash);
+  return text;
+}
+
+// The plain model of a case, with a tokenizer, in `folder`.
+void write_source(FileSystem& fs, const std::string& folder, const Json& of) {
+  TinyModel tiny{of["config"].dump(), {}};
+  for (const Json& tensor : of["tensors"]) {
+    tiny.tensors.push_back({tensor[0], tensor[1]});
+    if (tensor[2].is_number()) {
+      tiny.tensors.back().exponent = tensor[2].get<int>();
+    }
+  }
+  ASSERT_TRUE(write_tiny_model(fs, folder, tiny).is_ok());
+  ASSERT_TRUE(write_file(
+                  fs,
+                  join_path(folder, "tokenizer.json"),
+                  as_bytes(tiny_tokenizer_json({})))
+                  .is_ok());
+}
+
+QuantizeOptions options_of(const Json& golden) {
+  QuantizeOptions options{
+      .spec = {golden["bits"].get<int>(), golden["group_size"].get<int>()}};
+  const auto config =
+      parse_model_config(golden["config"].dump(), "config.json");
+  EXPECT_TRUE(config.is_ok()) << config.status().message();
+  options.wide_modules = config->wide_modules;
+  return options;
+}
+
+class QuantizedFolderTest : public testing::TestWithParam<size_t> {
+ protected:
+  const Json& golden() const {
+    return cases()[GetParam()];
+  }
+  const std::unique_ptr<FileSystem> fs = make_memory_file_system();
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases,
+    QuantizedFolderTest,
+    testing::Range(size_t{0}, cases().size()),
+    [](const auto& each) {
+      return cases()[each.param]["name"].template get<std::string>();
+    });
+
+TEST_P(QuantizedFolderTest, IsToTheBitWhatMlxLmConverts) {
+  write_source(*fs, "/source", golden());
+  const auto report =
+      quantize_folder(*fs, "/source", "/out", options_of(golden()));
+  ASSERT_TRUE(report.is_ok()) << report.status().message();
+  const auto weights = WeightFolder::open(*fs, "/out");
+  ASSERT_TRUE(weights.is_ok()) << weights.status().message();
+  Json digests = Json::object();
+  for (const auto& [name, tensor] : (*weights)->tensors()) {
+    digests[name] = digest(name, tensor);
+  }
+  EXPECT_EQ(digests, golden()["digests"]);
+
+  Json config = Json::parse(*fs->read("/out/config.json"));
+  EXPECT_EQ(config["quantization"], config["quantization_config"]);
+  for (auto& [path, value] : config["quantization"].items()) {
+    if (value.is_object()) {
+      value.erase("mode"); // which mlx-lm leaves out there
+    }
+  }
+  EXPECT_EQ(config["quantization"], golden()["quantization"]);
+}
+
+// A file of 16-bit weights as it is published.
+TEST_P(QuantizedFolderTest, IsTheSameFromWeightsOfItsType) {
+  const Json type = golden()["config"].value("torch_dtype", Json());
+  if (type != "bfloat16" && type != "float16") {
+    GTEST_SKIP() << "of f32";
+  }
+  const TensorType stored =
+      type == "float16" ? TensorType::kF16 : TensorType::kBF16;
+  write_source(*fs, "/source", golden());
+  const auto options = options_of(golden());
+  ASSERT_TRUE(quantize_folder(*fs, "/source", "/out", options).is_ok());
+
+  const auto plain = WeightFolder::open(*fs, "/source");
+  ASSERT_TRUE(plain.is_ok());
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, tensor] : (*plain)->tensors()) {
+    specs.push_back({name, stored, tensor.shape});
+  }
+  write_source(*fs, "/narrow", golden());
+  auto writer =
+      SafetensorsWriter::create(*fs, "/narrow/model.safetensors", specs);
+  ASSERT_TRUE(writer.is_ok());
+  std::vector<std::byte> bytes;
+  for (const auto& [name, tensor] : (*plain)->tensors()) {
+    convert_floats(tensor.type, tensor.bytes, stored, bytes);
+    ASSERT_TRUE((*writer)->append(name, bytes).is_ok());
+  }
+  ASSERT_TRUE((*writer)->finish().is_ok());
+  ASSERT_TRUE(quantize_folder(*fs, "/narrow", "/same", options).is_ok());
+  EXPECT_EQ(
+      *fs->read("/same/model.safetensors"),
+      *fs->read("/out/model.safetensors"));
+}
+
+TEST_P(QuantizedFolderTest, LoadsAndIsNearThePlainModel) {
+  write_source(*fs, "/source", golden());
+  ASSERT_TRUE(
+      quantize_folder(*fs, "/source", "/out", options_of(golden())).is_ok());
+  std::vector<std::vector<float>> logits;
+  for (const char* folder : {"/source", "/out"}) {
+    const auto model =
+        load_model(*fs, folder, {.numerics = Numerics::kNear, .threads = 2});
+    ASSERT_TRUE(model.is_ok()) << model.status().message();
+    KvState kv = (*model)->make_kv();
+    const std::vector<TokenId> tokens = {5, 80, 7, 200};
+    const Row row{tokens, &kv, Logits::kLast};
+    const auto out = run_step(**model, {&row, 1});
+    ASSERT_TRUE(out.is_ok()) << out.status().message();
+    const float* data = (*out)->data<float>();
+    logits.emplace_back(data, data + (*model)->config().vocab_size);
+  }
+  double product = 0;
+  double plain = 0;
+  double quantised = 0;
+  for (size_t i = 0; i < logits[0].size(); ++i) {
+    product += logits[0][i] * logits[1][i];
+    plain += logits[0][i] * logits[0][i];
+    quantised += logits[1][i] * logits[1][i];
+  }
+  const int bits = golden()["bits"].get<int>();
+  EXPECT_GT(product / std::sqrt(plain * quantised), bits < 4 ? 0.3 : 0.8);
+}
+
+} // namespace
+} // namespace ingle

@@ -1,0 +1,104 @@
+"""Makes tests/data/quantize.json.
+
+    python quantize_golden.py
+
+Digests of what mlx-lm's convert makes of tiny models (tiny_families.py) whose
+weights are plain. src/model/quantized_folder_test.cpp makes the same models and
+quantises them with `quantize_folder()`.
+"""
+
+import importlib
+import pathlib
+import tempfile
+
+import mlx.core as mx
+import numpy as np
+from mlx_lm.utils import load_config, load_model
+
+import tiny_families
+import tiny_golden
+import truth
+
+GOLDEN = tiny_golden.GOLDEN.with_name("quantize.json")
+# Family, torch_dtype, bits, group size. Tiny models' rows are 64 or 128 wide.
+CASES = (
+    ("qwen3", "bfloat16", 4, 64),
+    ("gemma", "float16", 4, 32),
+    ("starcoder2", "float32", 8, 64),
+    ("phi3", None, 3, 32),
+    ("granite", "bfloat16", 4, 64),
+    ("granite", None, 2, 128),
+    ("glm4", "float16", 5, 64),
+    ("olmo2", "bfloat16", 6, 32),
+)
+
+
+# The package has a function of that name.
+convert = importlib.import_module("mlx_lm.convert")
+
+
+class NoTokenizer:
+    def save_pretrained(self, folder):
+        pass
+
+
+def converted(source, target, bits, group_size):
+    """By the command itself, but for the tokenizer, of which there is none."""
+
+    def load(path, **_):
+        path = pathlib.Path(path)
+        model, config = load_model(path, lazy=True)
+        return model, NoTokenizer(), config
+
+    convert.load = load
+    convert.convert(
+        str(source), str(target), True, q_group_size=group_size, q_bits=bits
+    )
+    weights = mx.load(str(target / "model.safetensors"))
+    return weights, load_config(target)
+
+
+def digest_of(name, array):
+    if array.dtype in (mx.bfloat16, mx.float16):
+        array = array.view(mx.uint16)
+    return tiny_golden.digest({name: np.array(array)})
+
+
+def make_case(family, dtype, bits, group_size):
+    config = tiny_families.config_of(family, False)
+    if dtype:
+        config["torch_dtype"] = dtype
+    parameters = tiny_families.parameters(config)
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "source"
+        source.mkdir()
+        tiny_families.write(source, config, parameters)
+        weights, made = converted(
+            source, pathlib.Path(folder) / "target", bits, group_size
+        )
+        digests = {
+            name: digest_of(name, weights[name]) for name in sorted(weights)
+        }
+    print(family, dtype, bits, group_size, len(digests), flush=True)
+    return {
+        "name": f"{family}_{dtype or 'f32'}_{bits}bit_by_{group_size}",
+        "config": config,
+        "tensors": parameters,
+        "bits": bits,
+        "group_size": group_size,
+        "quantization": made["quantization"],
+        "digests": digests,
+    }
+
+
+def main():
+    header = {
+        "made_by": "tools/oracle/quantize_golden.py",
+        "command": "python quantize_golden.py",
+        **truth.versions(),
+    }
+    truth.write_golden(GOLDEN, header, [make_case(*case) for case in CASES])
+
+
+if __name__ == "__main__":
+    main()
