@@ -2,10 +2,14 @@
 // computes: model_test.cpp.
 #include "model/families/decoder.h"
 
+#include <cmath>
+#include <numeric>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "model/load_model.h"
+#include "model/model.h"
 #include "model/testing/tiny_model.h"
 
 namespace ingle {
@@ -30,10 +34,13 @@ class DecoderTest : public testing::TestWithParam<size_t> {
     return family_cases()[GetParam()];
   }
 
-  // Loads the golden's weights with another config.
-  Status load(const Json& config, Numerics numerics) {
+  // The golden's weights with another config.
+  Result<std::unique_ptr<const Model>> load(
+      const Json& config,
+      Numerics numerics,
+      TensorType floats = TensorType::kF32) {
     TinyModel tiny{
-        config.dump(), {}, golden()["config"].contains("quantization")};
+        config.dump(), {}, golden()["config"].contains("quantization"), floats};
     for (const Json& tensor : golden()["tensors"]) {
       tiny.tensors.push_back({tensor[0], tensor[1]});
       if (tensor[2].is_number()) {
@@ -42,18 +49,78 @@ class DecoderTest : public testing::TestWithParam<size_t> {
     }
     const auto fs = make_memory_file_system();
     EXPECT_TRUE(write_tiny_model(*fs, "/tiny", tiny).is_ok());
-    return load_model(*fs, "/tiny", {.numerics = numerics, .threads = 1})
-        .status();
+    return load_model(*fs, "/tiny", {.numerics = numerics, .threads = 1});
+  }
+  // After a short prompt.
+  static std::vector<float> logits_of(const Model& model) {
+    KvState kv = model.make_kv();
+    const std::vector<TokenId> tokens = {5, 80, 7, 200};
+    const Row row{tokens, &kv, Logits::kLast};
+    const auto logits = run_step(model, {&row, 1});
+    EXPECT_TRUE(logits.is_ok()) << logits.status().message();
+    const float* data = (*logits)->data<float>();
+    return {data, data + model.config().vocab_size};
   }
 };
+
+// 1: they point the same way.
+double cosine(const std::vector<float>& a, const std::vector<float>& b) {
+  const auto product = [](const auto& x, const auto& y) {
+    return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
+  };
+  return product(a, b) / std::sqrt(product(a, a) * product(b, b));
+}
+
+std::vector<size_t> all_cases() {
+  std::vector<size_t> cases(family_cases().size());
+  std::iota(cases.begin(), cases.end(), size_t{0});
+  return cases;
+}
+
+std::vector<size_t> plain_cases() {
+  std::vector<size_t> cases = all_cases();
+  std::erase_if(cases, [](size_t i) {
+    return family_cases()[i]["config"].contains("quantization");
+  });
+  return cases;
+}
+
+std::string name_of(const testing::TestParamInfo<size_t>& each) {
+  return family_cases()[each.param]["name"].get<std::string>();
+}
 
 INSTANTIATE_TEST_SUITE_P(
     Families,
     DecoderTest,
-    testing::Range(size_t{0}, family_cases().size()),
-    [](const auto& each) {
-      return family_cases()[each.param]["name"].template get<std::string>();
-    });
+    testing::ValuesIn(all_cases()),
+    name_of);
+
+class PlainDecoderTest : public DecoderTest {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Families,
+    PlainDecoderTest,
+    testing::ValuesIn(plain_cases()),
+    name_of);
+
+// As their authors publish them.
+TEST_P(PlainDecoderTest, WeightsOfSixteenBitsLoad) {
+  const Json& config = golden()["config"];
+  const auto exact = load(config, Numerics::kExact);
+  ASSERT_TRUE(exact.is_ok()) << exact.status().message();
+  const auto expected = logits_of(**exact);
+  for (const TensorType type : {TensorType::kF16, TensorType::kBF16}) {
+    std::vector<std::vector<float>> found;
+    for (const Numerics numerics : {Numerics::kExact, Numerics::kNear}) {
+      const auto model = load(config, numerics, type);
+      ASSERT_TRUE(model.is_ok()) << model.status().message();
+      found.push_back(logits_of(**model));
+    }
+    EXPECT_GT(
+        cosine(found[0], expected), type == TensorType::kF16 ? 0.99 : 0.9);
+    EXPECT_GT(cosine(found[1], found[0]), 0.9999); // the same weights
+  }
+}
 
 // Were memory taken before the shapes are compared, it would be terabytes.
 TEST_P(DecoderTest, ConfigThatLiesAboutAShapeIsCaughtBeforeAllocation) {
@@ -74,7 +141,7 @@ TEST_P(DecoderTest, ConfigThatLiesAboutAShapeIsCaughtBeforeAllocation) {
         continue; // then it is none
       }
       config[field] = value;
-      const Status status = load(config, numerics);
+      const Status status = load(config, numerics).status();
       EXPECT_EQ(status.code(), StatusCode::kCorruption) << field << value;
       EXPECT_EQ(status.message().find("/tiny"), 0u) << status.message();
       EXPECT_EQ(status.message().find('\n'), std::string::npos);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/float16.h"
 #include "weights/safetensors_writer.h"
 #include "weights/tensor.h"
 
@@ -60,7 +61,7 @@ Tensor tensor(
       {std::move(name), type, std::move(shape)}, {bytes.begin(), bytes.end()}};
 }
 
-Tensor dense(const TinyTensor& spec) {
+Tensor dense(const TinyTensor& spec, TensorType type) {
   size_t count = 1;
   for (const int64_t size : spec.shape) {
     count *= static_cast<size_t>(size);
@@ -72,7 +73,14 @@ Tensor dense(const TinyTensor& spec) {
     value = static_cast<float>(
         spec.exponent ? std::ldexp(drawn, *spec.exponent) : 1 + 0.25 * drawn);
   }
-  return tensor(spec.name, TensorType::kF32, spec.shape, values);
+  if (type == TensorType::kF32) {
+    return tensor(spec.name, type, spec.shape, values);
+  }
+  std::vector<uint16_t> halves(count);
+  std::ranges::transform(values, halves.begin(), [&](float value) {
+    return type == TensorType::kF16 ? f32_to_f16(value) : f32_to_bf16(value);
+  });
+  return tensor(spec.name, type, spec.shape, halves);
 }
 
 // Draws the packed form itself, so that there is no rounding to agree on.
@@ -139,12 +147,12 @@ Status write_tiny_model(
     if (model.quantised && spec.exponent && spec.shape.size() == 2) {
       add_quantised(spec, tensors);
     } else {
-      tensors.push_back(dense(spec));
+      tensors.push_back(dense(spec, model.floats));
     }
   }
   // Wide elements first, as the writer asks.
   std::stable_partition(tensors.begin(), tensors.end(), [](const Tensor& t) {
-    return t.spec.type != TensorType::kF16;
+    return element_size(t.spec.type) > 2;
   });
   INGLE_RETURN_IF_ERROR(fs.create_directory(folder));
   INGLE_RETURN_IF_ERROR(write_file(

@@ -8,6 +8,7 @@
 
 #include "base/file_system.h"
 #include "base/status.h"
+#include "weights/tensor.h"
 
 namespace ingle {
 
@@ -23,6 +24,8 @@ struct TinyModel {
   std::vector<TinyTensor> tensors;
   // Matrices have 4 bits, the embedding 8, in groups of 32; else f32.
   bool quantised = false;
+  // What is not quantised is rounded to: kF32, kF16 or kBF16.
+  TensorType floats = TensorType::kF32;
 };
 
 // Creates `folder` with config.json and model.safetensors.
