@@ -48,6 +48,7 @@ class MemoryPlanTest : public testing::Test {
 TEST_F(MemoryPlanTest, WeightsAreWhatTheLoadedModelHolds) {
   for (const RunOptions& options : {near, exact}) {
     const auto planned = static_cast<double>(plan(options).at(1).weights);
+    mx::clear_cache(); // buffers that are given again are larger than asked for
     const size_t before = mx::get_active_memory();
     const auto model = load_model(*fs, "/tiny", options);
     ASSERT_TRUE(model.is_ok());
