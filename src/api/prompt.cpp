@@ -86,7 +86,7 @@ Limit context_limit(const ServedModel& model) {
 }
 
 Limit memory_limit(const ServedModel& model) {
-  const auto fitting = static_cast<size_t>(std::max(model.memory_context, 0));
+  const auto fitting = static_cast<size_t>(model.usable_context());
   return {
       fitting,
       "the " + std::to_string(fitting) +

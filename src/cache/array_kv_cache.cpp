@@ -58,12 +58,17 @@ size_t ArrayKvCache::bytes() const {
   return total;
 }
 
-size_t ArrayKvCache::bytes_for(int64_t positions) const {
-  size_t row = 0;
-  for (const mx::array& part : one_row()) {
-    row += part.nbytes();
+size_t ArrayKvCache::bytes_for(int64_t positions, int step) const {
+  const auto dim = static_cast<size_t>(shape_.head_dim);
+  const auto number = mx::size_of(shape_.dtype);
+  size_t row = dim * number;
+  if (shape_.quantization) {
+    const auto [bits, group_size] = *shape_.quantization;
+    row = dim * static_cast<size_t>(bits) / 8 +
+        2 * number * (dim / static_cast<size_t>(group_size));
   }
-  return row * static_cast<size_t>(window_.most_held(positions));
+  return 2 * static_cast<size_t>(shape_.kv_heads) * row *
+      static_cast<size_t>(window_.most_held(positions, step));
 }
 
 void ArrayKvCache::reserve(int64_t positions) {
@@ -89,19 +94,14 @@ std::vector<mx::array> ArrayKvCache::parts_of(
   return parts;
 }
 
-// Zeros, of which nothing is evaluated.
-std::vector<mx::array> ArrayKvCache::one_row() const {
-  const mx::array row =
-      mx::zeros({1, shape_.kv_heads, 1, shape_.head_dim}, shape_.dtype);
-  return parts_of(row, row);
-}
-
 // Takes the rows along that are still needed.
 void ArrayKvCache::move_to_buffer_up_to(int64_t end) {
   Buffer moved;
   moved.begin = window_.first_needed(offset_);
   const int64_t rows_end = offset_ + pending_;
-  for (const mx::array& part : one_row()) {
+  const mx::array row =
+      mx::zeros({1, shape_.kv_heads, 1, shape_.head_dim}, shape_.dtype);
+  for (const mx::array& part : parts_of(row, row)) {
     mx::Shape shape = part.shape();
     shape[2] = static_cast<int>(end - moved.begin);
     moved.parts.push_back(mx::zeros(std::move(shape), part.dtype()));

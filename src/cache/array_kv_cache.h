@@ -54,7 +54,7 @@ class ArrayKvCache final : public KvCache {
   }
   int64_t capacity() const override;
   size_t bytes() const override;
-  size_t bytes_for(int64_t positions) const override;
+  size_t bytes_for(int64_t positions, int step) const override;
   void reserve(int64_t positions) override;
   int64_t pending() const override {
     return pending_;
@@ -93,7 +93,6 @@ class ArrayKvCache final : public KvCache {
   std::vector<mx::array> parts_of(
       const mx::array& keys,
       const mx::array& values) const;
-  std::vector<mx::array> one_row() const;
   void move_to_buffer_up_to(int64_t end);
 
   KvLayerShape shape_;

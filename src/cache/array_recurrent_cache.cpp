@@ -35,7 +35,7 @@ size_t ArrayRecurrentCache::bytes() const {
   return total;
 }
 
-size_t ArrayRecurrentCache::bytes_for(int64_t) const {
+size_t ArrayRecurrentCache::bytes_for(int64_t, int) const {
   const auto conv = static_cast<size_t>(shape_.conv_rows) *
       static_cast<size_t>(shape_.channels) * mx::size_of(shape_.dtype);
   const auto heads = static_cast<size_t>(shape_.heads) *

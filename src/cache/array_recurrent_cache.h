@@ -44,7 +44,7 @@ class ArrayRecurrentCache final : public KvCache {
   }
   size_t bytes() const override;
   // While a step is pending, which is when it takes most.
-  size_t bytes_for(int64_t positions) const override;
+  size_t bytes_for(int64_t positions, int step) const override;
   void reserve(int64_t) override {}
   int64_t pending() const override {
     return pending_;

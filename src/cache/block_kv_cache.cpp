@@ -36,9 +36,11 @@ size_t BlockKvCache::bytes() const {
   return buffer_ == nullptr ? 0 : buffer_->pages.bytes();
 }
 
-size_t BlockKvCache::bytes_for(int64_t positions) const {
-  return static_cast<size_t>(blocks_for(window_.most_held(positions))) *
-      block_bytes();
+size_t BlockKvCache::bytes_for(int64_t positions, int step) const {
+  const int64_t rows = window_.most_held(positions, step);
+  // Those of a window may begin within a block.
+  const int64_t blocks = blocks_for(rows) + (rows < positions ? 1 : 0);
+  return static_cast<size_t>(blocks) * block_bytes();
 }
 
 void BlockKvCache::reserve(int64_t positions) {

@@ -28,7 +28,7 @@ class BlockKvCache final : public KvCache {
   }
   int64_t capacity() const override;
   size_t bytes() const override;
-  size_t bytes_for(int64_t positions) const override;
+  size_t bytes_for(int64_t positions, int step) const override;
   // Throws std::bad_alloc, as does extend(). The pages are the system's promise
   // until they are written.
   void reserve(int64_t positions) override;

@@ -69,9 +69,9 @@ class KvCache {
   // Allocated bytes of the buffers that this cache refers to. A buffer that is
   // shared with a snapshot counts in full.
   virtual size_t bytes() const = 0;
-  // What an empty one comes to take for a sequence of so many positions, all
-  // of them reserved at once.
-  virtual size_t bytes_for(int64_t positions) const = 0;
+  // What an empty one comes to take for a sequence of so many positions that
+  // are reserved at once and read in pieces of `step`.
+  virtual size_t bytes_for(int64_t positions, int step) const = 0;
 
   // Makes room for `positions` in all, so that appends up to there neither
   // grow nor copy; for a window's rows, room for two windows at most. Never

@@ -12,10 +12,10 @@ size_t KvState::bytes() const {
   return total;
 }
 
-size_t KvState::bytes_for(int64_t positions) const {
+size_t KvState::bytes_for(int64_t positions, int step) const {
   size_t total = 0;
   for (const auto& layer : layers_) {
-    total += layer->bytes_for(positions);
+    total += layer->bytes_for(positions, step);
   }
   return total;
 }

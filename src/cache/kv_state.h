@@ -47,7 +47,7 @@ class KvState {
   // Allocated bytes of all layers.
   size_t bytes() const;
   // What an empty state comes to take: see KvCache.
-  size_t bytes_for(int64_t positions) const;
+  size_t bytes_for(int64_t positions, int step) const;
 
   // Room for `positions` in all, reserved once instead of grown into. Throws
   // what MLX throws.

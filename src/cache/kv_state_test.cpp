@@ -325,6 +325,24 @@ TEST_P(KvStateTest, AbandonedStepLeavesWhatWasCommittedOrNothing) {
   expect_holds(state, truth);
 }
 
+// Its buffer had to move: what was committed is in the new one.
+TEST_P(KvStateTest, AbandonedStepThatMovedABufferLeavesWhatWasCommitted) {
+  KvState state = make_state();
+  Truth truth;
+  for (int i = 0; i < 30; ++i) {
+    append(state, truth, 40);
+    if (!GetParam().survives_failure) {
+      continue;
+    }
+    for (size_t layer = 0; layer < kLayers; ++layer) {
+      GetParam().append(state.layer(layer), random_rows(700));
+    }
+    state.abandon();
+    ASSERT_TRUE(state.is_intact());
+    expect_holds(state, truth);
+  }
+}
+
 // Acceptance 46: growth after odd prefill lengths preserves rows; copies are
 // amortised.
 TEST_P(KvStateTest, kv_growth) {

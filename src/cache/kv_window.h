@@ -33,12 +33,14 @@ class KvWindow {
     const int64_t half = (end - begin) / 2;
     return end + (positions_ == 0 ? half : std::min<int64_t>(half, positions_));
   }
-  // The most rows that are held at a time of a sequence of `positions`, read in
-  // pieces that are no longer than the window.
-  int64_t most_held(int64_t positions) const {
+  // The most rows that a buffer has room for of a sequence of `positions` that
+  // is read in pieces of `step`.
+  int64_t most_held(int64_t positions, int step) const {
+    const int64_t seen = int64_t{positions_} + step;
     return positions_ == 0
         ? positions
-        : std::min<int64_t>(positions, int64_t{3} * positions_);
+        : std::min(
+              positions, std::max(grown_end(0, seen), int64_t{2} * positions_));
   }
   // As grown_end(), for one that is to hold a sequence of `positions`.
   int64_t reserved_end(int64_t begin, int64_t positions) const {

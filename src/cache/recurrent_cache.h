@@ -30,7 +30,7 @@ class RecurrentCache final : public KvCache {
   }
   // Of both buffers.
   size_t bytes() const override;
-  size_t bytes_for(int64_t) const override {
+  size_t bytes_for(int64_t, int) const override {
     return 2 * state_bytes_;
   }
   // Throws std::bad_alloc, as does extend().

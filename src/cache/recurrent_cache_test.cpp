@@ -180,7 +180,7 @@ TEST_P(RecurrentCacheTest, BytesAreThoseOfWhatItHolds) {
     step(*cache, {digit});
     EXPECT_EQ(cache->bytes(), held);
     GetParam().push(*cache, 9);
-    EXPECT_EQ(cache->bytes(), cache->bytes_for(1000));
+    EXPECT_EQ(cache->bytes(), cache->bytes_for(1000, 1));
     ASSERT_TRUE(cache->roll_back());
   }
 }

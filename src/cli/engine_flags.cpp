@@ -1,5 +1,6 @@
 #include "cli/engine_flags.h"
 
+#include <cstdlib>
 #include <map>
 
 #include <CLI/CLI.hpp>
@@ -86,7 +87,12 @@ void add_memory_flag(CLI::App& command, EngineFlags& flags) {
           "Memory that may be used, in GB (default: three quarters of what "
           "the machine has)")
       ->type_name("GB")
-      ->check(CLI::Range(0.0, kMost).description(""));
+      ->check([](const std::string& text) {
+        const double value = std::strtod(text.c_str(), nullptr);
+        return value > 0 && value <= kMost // which no NaN is
+            ? std::string()
+            : "expected gigabytes, more than 0, got " + text;
+      });
 }
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {

@@ -83,6 +83,23 @@ TEST(EngineFlagsTest, CacheOfOtherBitsOrGroupsIsRefused) {
   }
 }
 
+TEST(EngineFlagsTest, MemoryBudgetIsGigabytesOrThreeQuartersOfTheMachine) {
+  const auto usable = [](const std::string& line) {
+    CLI::App app;
+    EngineFlags flags;
+    add_memory_flag(app, flags);
+    app.parse(line);
+    return flags.usable_memory();
+  };
+  EXPECT_EQ(usable("--memory-budget 0.5"), 500'000'000u);
+  EXPECT_GT(usable(""), 0u);
+  for (const char* const value : {"nan", "inf", "0", "-1", "1e7", "x"}) {
+    EXPECT_THROW(
+        usable(std::string("--memory-budget ") + value), CLI::ParseError)
+        << value;
+  }
+}
+
 TEST(EngineFlagsTest, ThreadsHaveARange) {
   EXPECT_EQ(run_options("--threads 1").threads, 1);
   EXPECT_EQ(run_options("--threads 1024").threads, 1024);

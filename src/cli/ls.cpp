@@ -43,8 +43,14 @@ Entry look_at(const Environment& env, const KnownModel& model) {
       model.folder,
       EngineFlags{}.run_options(env),
       EngineOptions{}.prefill_chunk);
-  if (plan.is_ok() && entry.summary.problem.empty()) {
+  if (!entry.summary.problem.empty()) {
+    return entry;
+  }
+  if (plan.is_ok()) {
     entry.max_context = plan->max_context(EngineFlags{}.usable_memory());
+  } else {
+    entry.summary.tier = "none";
+    entry.summary.problem = plan.status().message();
   }
   return entry;
 }

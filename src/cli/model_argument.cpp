@@ -87,14 +87,14 @@ Status unknown(
 Result<ModelPlace> resolve_name(
     const Environment& env,
     const std::string& argument) {
-  INGLE_ASSIGN_OR_RETURN(const auto revision, find_revision(env, argument));
-  if (revision) {
-    return *revision;
-  }
   INGLE_ASSIGN_OR_RETURN(const auto models, list_models(env));
   INGLE_ASSIGN_OR_RETURN(const auto named, find_by_name(models, argument));
   if (named) {
     return place_of(*named);
+  }
+  INGLE_ASSIGN_OR_RETURN(const auto revision, find_revision(env, argument));
+  if (revision) {
+    return *revision;
   }
   const auto matches = find_by_part(models, argument);
   if (matches.size() == 1) {

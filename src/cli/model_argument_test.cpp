@@ -136,6 +136,11 @@ TEST_F(ModelArgumentTest, UnknownNameSaysWhatThereIs) {
   EXPECT_THAT(folder_of("org/x"), HasSubstr("ingle get org/x"));
 }
 
+TEST_F(ModelArgumentTest, NameWithAnAtSignIsAName) {
+  add_model("model@v2");
+  EXPECT_EQ(folder_of("model@v2"), "/ingle/models/model@v2");
+}
+
 TEST_F(ModelArgumentTest, DefaultModelIsAskedForWhenAbsent) {
   EXPECT_THAT(folder_of(""), HasSubstr("run ingle get"));
   add_model("SmolLM2-135M-Instruct");

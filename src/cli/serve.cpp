@@ -109,7 +109,7 @@ void print_ready(
   print_line(
       "  model    " + model.name + ", a context of " +
       std::to_string(model.usable_context()) + " tokens" +
-      (model.memory_context < model.context_length
+      (model.usable_context() < model.context_length
            ? ", of " + std::to_string(model.context_length) +
                " that more memory would hold"
            : ""));

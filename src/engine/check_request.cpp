@@ -171,9 +171,9 @@ Status check_request(
     return context_length_exceeded(
         prompt_tokens, request.max_tokens, model.context_length);
   }
-  if (prompt_tokens + request.max_tokens > model.memory_context) {
+  if (prompt_tokens + request.max_tokens > model.usable_context()) {
     return context_over_budget(
-        prompt_tokens, request.max_tokens, model.memory_context);
+        prompt_tokens, request.max_tokens, model.usable_context());
   }
   return Status::ok();
 }

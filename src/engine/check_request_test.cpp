@@ -127,5 +127,24 @@ TEST(CheckRequest, LengthsAreHeldAgainstEachOtherAndTheContext) {
   EXPECT_TRUE(check_request(request, small_model()).is_ok());
 }
 
+// Acceptance 101.
+TEST(CheckRequest, admission_over_budget_400) {
+  ServedModel model = small_model();
+  model.memory_context = 20;
+  GenerationRequest request = good(); // a prompt of 3
+  request.max_tokens = 17;
+  EXPECT_TRUE(check_request(request, model).is_ok());
+  request.max_tokens = 18;
+  const Status status = check_request(request, model);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidRequest);
+  EXPECT_EQ(status.reason(), "context_over_budget");
+  EXPECT_EQ(status.where(), "max_tokens");
+  EXPECT_EQ(
+      status.message(),
+      "the prompt has 3 tokens and the answer may have 18, together 21, but 20 "
+      "fit in the memory that may be used: ask for less, or allow more with "
+      "--memory-budget");
+}
+
 } // namespace
 } // namespace ingle

@@ -1,6 +1,5 @@
 #include "engine/engine.h"
 
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -72,11 +71,12 @@ std::string megabytes(uint64_t bytes) {
   return std::to_string((bytes + 999'999) / 1'000'000) + " MB";
 }
 
-// So many tokens of a sequence fit in memory. Errors: kOverloaded, reason
-// "over_memory_budget" (not one does); those of MemoryPlan.
-Result<int> fit(const EngineOptions& options, FileSystem& fs) {
+// Tokens of a sequence that fit in memory; nothing: nobody says how much there
+// is. Errors: kOverloaded, reason "over_memory_budget" (not one fits); those of
+// MemoryPlan.
+Result<std::optional<int>> fit(const EngineOptions& options, FileSystem& fs) {
   if (!options.usable_memory) {
-    return std::numeric_limits<int>::max();
+    return std::optional<int>();
   }
   const uint64_t usable = *options.usable_memory;
   INGLE_ASSIGN_OR_RETURN(
@@ -94,7 +94,7 @@ Result<int> fit(const EngineOptions& options, FileSystem& fs) {
                "smaller model")
         .with_reason("over_memory_budget");
   }
-  return static_cast<int>(context);
+  return std::optional(static_cast<int>(context));
 }
 
 } // namespace
@@ -106,7 +106,7 @@ class Engine::Runner {
       : options_(options), fs_(fs), clock_(clock) {}
 
   Result<std::shared_ptr<const ServedModel>> load(std::stop_token stop) {
-    INGLE_ASSIGN_OR_RETURN(const int memory_context, fit(options_, fs_));
+    INGLE_ASSIGN_OR_RETURN(const auto memory_context, fit(options_, fs_));
     INGLE_ASSIGN_OR_RETURN(
         model_,
         load_model(

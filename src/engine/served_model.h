@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,8 +45,9 @@ struct ServedModel {
   std::string name; // the folder's, unless the engine was told another
   std::chrono::milliseconds created{}; // since the epoch, when it was loaded
   int context_length = 0; // tokens, prompt and answer together
-  // So many tokens of one sequence fit in the memory that may be used.
-  int memory_context = std::numeric_limits<int>::max();
+  // Tokens of one sequence that fit in the memory that may be used; nothing: as
+  // many as the model's context has.
+  std::optional<int> memory_context;
   int vocab_size = 0; // rows of the embedding
   size_t weight_bytes = 0; // of memory
   std::string compute; // by what: "avx512 kernels, 2 threads"
@@ -63,7 +63,7 @@ struct ServedModel {
 
   // What a request may have.
   int usable_context() const {
-    return std::min(context_length, memory_context);
+    return std::min(context_length, memory_context.value_or(context_length));
   }
 
   // Nothing: the model has none of this name, or no tokenizer.

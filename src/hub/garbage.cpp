@@ -55,30 +55,34 @@ class RepoSearch {
       INGLE_ASSIGN_OR_RETURN(
           const auto files, list_snapshot(place_.fs, folder));
       INGLE_ASSIGN_OR_RETURN(const bool quiet, is_quiet(folder));
-      if (are_refs_whole && quiet && !is_named(commit)) {
-        INGLE_RETURN_IF_ERROR(add_snapshot(folder, files));
+      if (are_refs_whole && quiet && !is_named(commit) && is_ours(files)) {
+        found_.push_back({GarbageKind::kSnapshot, repo_.name, folder, 0});
         continue;
       }
       for (const SnapshotFile& file : files) {
         used_.insert(file.blob);
+        INGLE_RETURN_IF_ERROR(look_where_it_leads(folder, file));
       }
     }
     return Status::ok();
   }
 
-  Status add_snapshot(
+  // True iff all are links to blobs: nobody has put a file of his own there.
+  static bool is_ours(const std::vector<SnapshotFile>& files) {
+    return std::ranges::none_of(
+        files, [](const SnapshotFile& file) { return file.blob.empty(); });
+  }
+
+  // A link that leads to none of the blobs by its text may still do so by links
+  // on the way: then none of them is known to be unused.
+  Status look_where_it_leads(
       const std::string& folder,
-      const std::vector<SnapshotFile>& files) {
-    Garbage garbage{GarbageKind::kSnapshot, repo_.name, folder, 0};
-    for (const SnapshotFile& file : files) {
-      const std::string path = join_path(folder, file.path);
-      INGLE_ASSIGN_OR_RETURN(const auto target, place_.fs.read_link(path));
-      if (!target) {
-        INGLE_ASSIGN_OR_RETURN(const FileInfo info, place_.fs.stat(path));
-        garbage.bytes += info.size;
-      }
+      const SnapshotFile& file) {
+    if (file.blob.empty()) {
+      INGLE_ASSIGN_OR_RETURN(
+          const auto target, place_.fs.read_link(join_path(folder, file.path)));
+      leads_elsewhere_ |= target.has_value();
     }
-    found_.push_back(std::move(garbage));
     return Status::ok();
   }
 
@@ -111,13 +115,15 @@ class RepoSearch {
       return GarbageKind::kPart;
     }
     const bool is_blob = ContentHash::of_etag(name, 0).has_value();
-    return is_blob && used_.count(name) == 0 ? std::optional(GarbageKind::kBlob)
-                                             : std::nullopt;
+    return is_blob && used_.count(name) == 0 && !leads_elsewhere_
+        ? std::optional(GarbageKind::kBlob)
+        : std::nullopt;
   }
 
   const DownloadPlace& place_;
   const CachedRepo& repo_;
   std::set<std::string> used_; // blobs
+  bool leads_elsewhere_ = false;
   std::vector<Garbage> found_;
 };
 
@@ -232,8 +238,9 @@ Result<uint64_t> remove_repo(
           place.fs, place.clock, place.processes, place.cache, repo));
   const std::string folder = join_path(place.cache, repo_folder_name(repo));
   INGLE_ASSIGN_OR_RETURN(const uint64_t bytes, bytes_in(place.fs, folder));
-  for (const char* first : {"refs", "snapshots"}) {
-    INGLE_RETURN_IF_ERROR(place.fs.remove(join_path(folder, first)));
+  INGLE_ASSIGN_OR_RETURN(const auto elsewhere, place.fs.read_link(folder));
+  if (!elsewhere) {
+    INGLE_RETURN_IF_ERROR(place.fs.remove(join_path(folder, "snapshots")));
   }
   INGLE_RETURN_IF_ERROR(place.fs.remove(folder));
   return bytes;

@@ -46,7 +46,9 @@ Result<GarbageReport> remove_garbage(const DownloadPlace& place);
 
 // Removes all that the cache holds of a model, holding its lock. Returns the
 // bytes that are free then. Errors: those of RepoLock::take(), kIo.
-// Crash: refs go first and blobs last, so what is left is garbage.
+// Where its folder is a link, that goes and its target stays.
+// Crash: snapshots go first, so that nothing of it can be run any more; remove
+// it again.
 Result<uint64_t> remove_repo(
     const DownloadPlace& place,
     const std::string& repo);

@@ -149,6 +149,30 @@ TEST_F(GarbageTest, SnapshotsWithoutAnyRefAreKept) {
   EXPECT_THAT(found(), IsEmpty());
 }
 
+TEST_F(GarbageTest, OldSnapshotWithAFileOfAUsersOwnIsKept) {
+  get();
+  write("snapshots/" + std::string(kTinyCommit) + "/kv_config.json", "[]");
+  get_update();
+  wait_a_day();
+  EXPECT_THAT(found(), IsEmpty());
+}
+
+// The cache is reached over another path than the links were written for.
+TEST_F(GarbageTest, BlobsAreKeptWhereALinkLeadsToNoneByItsText) {
+  get();
+  const std::string weights =
+      join_path(kRepo, "snapshots/" + fake_.commit + "/model.safetensors");
+  ASSERT_TRUE(fs_->remove(weights).is_ok());
+  ASSERT_TRUE(fs_->create_link(
+                     join_path(
+                         "/mnt/cache/models--org--tiny",
+                         blob(fake_.files.at("model.safetensors"))),
+                     weights)
+                  .is_ok());
+  wait_a_day();
+  EXPECT_THAT(found(), IsEmpty());
+}
+
 TEST_F(GarbageTest, LinkAmongBlobsIsNotOurs) {
   get();
   ASSERT_TRUE(fs_->create_link(
@@ -186,6 +210,15 @@ TEST_F(GarbageTest, RemovedModelLeavesNothing) {
   ASSERT_TRUE(bytes.is_ok()) << bytes.status().message();
   EXPECT_EQ(*bytes, sum);
   EXPECT_FALSE(fs_->exists(kRepo));
+  EXPECT_TRUE(list_repo_names(*fs_, kCache)->empty());
+}
+
+TEST_F(GarbageTest, RemovedModelWhoseFolderIsALinkLeavesTheTarget) {
+  ASSERT_TRUE(fs_->create_directory("/disk/m/snapshots").is_ok());
+  ASSERT_TRUE(fs_->create_directory(kCache).is_ok());
+  ASSERT_TRUE(fs_->create_link("/disk/m", kRepo).is_ok());
+  EXPECT_EQ(*remove_repo(place_, std::string(kTinyRepo)), 0u);
+  EXPECT_TRUE(fs_->exists("/disk/m/snapshots"));
   EXPECT_TRUE(list_repo_names(*fs_, kCache)->empty());
 }
 

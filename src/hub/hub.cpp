@@ -169,7 +169,7 @@ Hub::Attempt Hub::fetch_once(
       at = head.status == 200 ? 0
                               : parse_range_start(head.field("content-range"));
       if (!at || (*at != 0 && *at != first_byte)) {
-        return Status::corruption(
+        return Status::io(
             shown_url(url) + ": another part came than was asked for");
       }
     }

@@ -57,7 +57,9 @@ Result<std::set<std::string>> shards_of_index(
           " has to be a string");
     }
     const auto& name = shard.get_ref<const std::string&>();
-    if (!is_safe_path(name) || !name.ends_with(".safetensors")) {
+    // As they are read: WeightFolder looks in no other folder.
+    if (!is_safe_path(name) || name.find('/') != std::string::npos ||
+        !name.ends_with(".safetensors")) {
       return Status::corruption(
           origin + ": " + quote_name(name) +
           " is not the name of a safetensors file in the model's folder");

@@ -21,7 +21,8 @@
 
 namespace ingle {
 
-// Under the root of a query's or a key's squares, before it is divided by that.
+// Added to the sum of a query's or a key's squares before it is divided by its
+// root, as mlx-lm and the published code do; to their mean it would be more.
 inline constexpr float kGatedDeltaUnitEps = 1e-6f;
 
 struct GatedDeltaShape {

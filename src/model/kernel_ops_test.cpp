@@ -258,21 +258,43 @@ TEST_P(KernelOpsTest, LayersTogetherGiveTheBitsOfOneAfterTheOther) {
 // An op of a family that has no kernel runs on MLX; what follows it is then
 // evaluated with it. Its result may have any layout.
 TEST_P(KernelOpsTest, LayersAfterAnOpOfMlxsGiveTheSameBits) {
-  KvState at_once = make_kv(&kernels);
-  KvState later = make_kv(&kernels);
-  for (const int tokens : {40, 1, 3}) {
+  // Two layers, and two rows of a prompt each.
+  const auto make_rows = [&] {
+    std::vector<KvState> states;
+    states.push_back(make_kv(&kernels, 2));
+    states.push_back(make_kv(&kernels, 2));
+    return states;
+  };
+  auto at_once = make_rows();
+  auto later = make_rows();
+  const auto run_rows = [&](std::vector<KvState>& states, const mx::array& x) {
+    const std::vector<TokenId> ids(static_cast<size_t>(x.shape(0)));
+    const std::span all(ids);
+    const Row rows[] = {
+        {all.first(1), &states[0]}, {all.subspan(1), &states[1]}};
+    Step step(rows, &kernels);
+    return decoder_layers(step, x, weights.layers, kEps, 0);
+  };
+  const auto finish_rows = [](std::vector<KvState>& states, mx::array out) {
+    mx::eval(out);
+    for (KvState& state : states) {
+      ASSERT_TRUE(state.commit().is_ok());
+    }
+  };
+  for (const int tokens : {40, 2, 5}) {
     const mx::array x = some_tokens(tokens);
-    const mx::array expected = run(at_once, &kernels, x);
+    const mx::array expected = run_rows(at_once, x);
     EXPECT_TRUE(expected.is_available());
-    EXPECT_TRUE(at_once.pending_arrays().empty());
-    finish(at_once, expected);
+    EXPECT_TRUE(at_once[0].pending_arrays().empty());
+    finish_rows(at_once, expected);
 
     mx::array turned = mx::contiguous(mx::transpose(x));
     mx::eval(turned);
-    const mx::array out = run(later, &kernels, mx::transpose(turned));
+    const mx::array out = run_rows(later, mx::transpose(turned));
     EXPECT_FALSE(out.is_available());
-    EXPECT_EQ(later.pending_arrays().size(), 1u);
-    finish(later, out);
+    EXPECT_EQ(later[0].pending_arrays().size(), 1u);
+    EXPECT_EQ(later[1].pending_arrays().size(), 1u);
+    finish_rows(later, out);
     EXPECT_TRUE(mx::array_equal(out, expected).item<bool>());
   }
 }

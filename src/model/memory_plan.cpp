@@ -115,7 +115,7 @@ MemoryUse MemoryPlan::at(int64_t positions) const {
   return {
       program_bytes_,
       weight_bytes_,
-      caches_.bytes_for(positions),
+      caches_.bytes_for(positions, chunk_),
       work_bytes(positions)};
 }
 

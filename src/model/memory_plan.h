@@ -35,9 +35,10 @@ struct MemoryUse {
 // Threads: one.
 class MemoryPlan {
  public:
-  // Reads the headers of the model's files. `chunk`: tokens of a prompt that
-  // are read at once.
-  // Errors: as load_model(), as far as they show without the weights' values.
+  // Reads the config and the headers of the weights. `chunk`: tokens of a
+  // prompt that are read at once.
+  // Errors: as load_model() for each of these files by itself; whether they fit
+  // each other is seen when they are loaded.
   static Result<MemoryPlan> of(
       FileSystem& fs,
       const std::string& folder,

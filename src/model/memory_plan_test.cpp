@@ -4,6 +4,7 @@
 #include <mlx/memory.h>
 #include <nlohmann/json.hpp>
 
+#include "cache/block_kv_cache.h"
 #include "model/load_model.h"
 #include "model/make_kv_state.h"
 #include "model/testing/tiny_llama.h"
@@ -81,6 +82,28 @@ TEST_F(MemoryPlanTest, CacheIsWhatASequenceReserves) {
             most * static_cast<double>(state.bytes()));
       }
     }
+  }
+}
+
+// Read in pieces, also in such that are longer than the window.
+TEST_F(MemoryPlanTest, CacheThatIsReadIntoTakesNoMore) {
+  for (const int window : {20, 300, 700}) {
+    set_window(window);
+    const MemoryPlan made = plan(near);
+    const auto kv = kv_quantizations(*fs, "/tiny", made.config(), near);
+    KvState state = make_kv_state(made.config(), *kv, mx::float32, true);
+    const int64_t length = 3000;
+    state.reserve(length);
+    size_t most = state.bytes();
+    for (int64_t read = 0; read < length; read += kChunk) {
+      for (size_t i = 0; i < made.config().layers.size(); ++i) {
+        static_cast<BlockKvCache&>(state.layer(i)).extend(kChunk);
+      }
+      ASSERT_TRUE(state.commit().is_ok());
+      most = std::max(most, state.bytes());
+    }
+    EXPECT_GE(made.at(length).kv, most) << window;
+    EXPECT_LE(made.at(length).kv, 2 * most) << window;
   }
 }
 
