@@ -49,6 +49,8 @@ struct KernelContext {
   AttentionScratch attention{};
   // Of each thread: what the delta rule sees of some tokens (gated_delta.h).
   PageBuffer delta{};
+  // [T, D] and [T, experts], what a router sees and says (moe.h).
+  PageBuffer routed{};
 };
 
 // Rows of the table times `scale`, in f32: [T, D].

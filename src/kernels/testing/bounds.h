@@ -31,6 +31,8 @@ inline double attention_layer_bound(int kv_bits) {
   return kv_bits == 16 ? 2e-3 : kv_bits == 8 ? 2e-2 : 0.25;
 }
 inline constexpr double kMlpLayerBound = 2e-4;
+// The weights of experts come out of an exponential.
+inline constexpr double kMoeLayerBound = 6e-4;
 inline constexpr double kGatedDeltaLayerBound = 1e-3;
 
 } // namespace ingle

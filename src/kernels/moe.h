@@ -1,0 +1,56 @@
+// The second half of a layer as a mixture of experts: a router picks for each
+// token a few of many gated MLPs, and their sum by its weights is what is
+// added. Shazeer et al., "Outrageously Large Neural Networks" (2017).
+//
+// The tokens of all rows are grouped by expert, and an expert's matrices are
+// read once for all of its tokens. A token's results are the same bits whatever
+// tokens are beside it, however a prompt is cut into steps, and for any number
+// of threads: what each of its experts makes of it is kept apart, and added up
+// in the order of the experts' indices.
+//
+// Letters: T tokens of all rows together, D hidden size, E experts, M inner
+//          size of one.
+// Threads: as in layer.h. Throws std::bad_alloc, before `out` is touched.
+#pragma once
+
+#include <span>
+
+#include "kernels/layer.h"
+
+namespace ingle {
+
+struct MoeView {
+  NormView norm; // weight not null
+  LinearView router; // [E, D]
+  std::span<const PackedMatrix> gate; // [E], each [M, D], all of one format
+  std::span<const PackedMatrix> up; // like gate, maybe of another format
+  std::span<const PackedMatrix> down; // [E], each [D, M], all of one format
+  int top_k = 0; // experts of a token: 1 to E
+  bool renormalises = false; // their weights add up to 1
+  Activation activation = Activation::kSilu;
+};
+
+struct ExpertChoice {
+  int expert = 0;
+  float weight = 0;
+};
+
+// Softmax over the router's logits, [E], which it overwrites; the `choices`
+// most probable experts, of equal ones those of the smaller index, in the order
+// of their indices. Requires: 1 <= choices.size() <= logits.size().
+void choose_experts(
+    std::span<float> logits,
+    bool renormalises,
+    std::span<ExpertChoice> choices);
+
+// x + sum(weight * down(activation(gate(n)) * up(n))) over a token's experts,
+// n = norm(x): [T, D]. `out` may be x. The router's inputs have two planes,
+// also where the layers have one: a rounded one picks another expert.
+void moe_and_add(
+    KernelContext& context,
+    const MoeView& view,
+    int tokens,
+    const float* x,
+    float* out);
+
+} // namespace ingle

@@ -1,0 +1,380 @@
+// A mixture of experts: against plain f64, and the same bits however the work
+// is cut.
+#include "kernels/moe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "kernels/testing/bounds.h"
+#include "kernels/testing/random_weights.h"
+
+namespace ingle {
+namespace {
+
+constexpr int kHidden = 96;
+constexpr float kEps = 1e-5f;
+
+struct MixtureConfig {
+  int experts = 8;
+  int top_k = 3;
+  int inner = 64;
+  bool renormalises = true;
+  int bits = 4;
+  int up_bits = 4;
+  int router_bits = 8;
+};
+
+std::vector<MixtureConfig> mixture_configs() {
+  return {
+      {},
+      {.experts = 16, .top_k = 8, .renormalises = false, .router_bits = 0},
+      {.experts = 5, .top_k = 5, .inner = 96, .up_bits = 6},
+      {.experts = 4, .top_k = 1, .inner = 40, .bits = 0, .up_bits = 0}};
+}
+
+class Mixture {
+ public:
+  explicit Mixture(const MixtureConfig& c) : config(c) {
+    router = matrix(c.experts, kHidden, c.router_bits);
+    for (int i = 0; i < c.experts; ++i) {
+      gates.push_back(matrix(c.inner, kHidden, c.bits));
+      ups.push_back(matrix(c.inner, kHidden, c.up_bits));
+      downs.push_back(matrix(kHidden, c.inner, c.inner % 32 == 0 ? c.bits : 0));
+      gate.push_back(gates.back().packed);
+      up.push_back(ups.back().packed);
+      down.push_back(downs.back().packed);
+    }
+    norm = random_floats(random, kHidden);
+  }
+
+  MoeView view() const {
+    return {
+        .norm = {norm.data(), kEps},
+        .router = {&router.packed},
+        .gate = gate,
+        .up = up,
+        .down = down,
+        .top_k = config.top_k,
+        .renormalises = config.renormalises};
+  }
+
+  MixtureConfig config;
+  std::mt19937 random{11};
+  Arena arena;
+  RandomMatrix router;
+  std::vector<RandomMatrix> gates, ups, downs;
+  std::vector<PackedMatrix> gate, up, down;
+  std::vector<float> norm;
+
+ private:
+  RandomMatrix matrix(int rows, int columns, int bits) {
+    return random_matrix(
+        random, arena, rows, columns, bits, 32, FloatType::kF16);
+  }
+};
+
+std::vector<float> inputs(int tokens, unsigned seed = 3) {
+  std::mt19937 random(seed);
+  return random_floats(random, tokens * kHidden);
+}
+
+std::vector<float> run(
+    KernelContext& context,
+    const Mixture& mixture,
+    const std::vector<float>& x) {
+  std::vector<float> out(x.size());
+  moe_and_add(
+      context,
+      mixture.view(),
+      static_cast<int>(x.size()) / kHidden,
+      x.data(),
+      out.data());
+  return out;
+}
+
+std::vector<float> part_of(const std::vector<float>& x, int begin, int tokens) {
+  const auto from = x.begin() + ptrdiff_t{begin} * kHidden;
+  return {from, from + ptrdiff_t{tokens} * kHidden};
+}
+
+// The same in steps of `size` tokens.
+std::vector<float> in_pieces(
+    KernelContext& context,
+    const Mixture& mixture,
+    const std::vector<float>& x,
+    int size) {
+  const int tokens = static_cast<int>(x.size()) / kHidden;
+  std::vector<float> out;
+  for (int begin = 0; begin < tokens; begin += size) {
+    const int count = std::min(size, tokens - begin);
+    const auto part = run(context, mixture, part_of(x, begin, count));
+    out.insert(out.end(), part.begin(), part.end());
+  }
+  return out;
+}
+
+using Numbers = std::vector<double>;
+
+Numbers times(const Numbers& x, const RandomMatrix& m) {
+  Numbers y(static_cast<size_t>(m.packed.rows));
+  for (size_t n = 0; n < y.size(); ++n) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      y[n] += x[i] * m.values[n * x.size() + i];
+    }
+  }
+  return y;
+}
+
+Numbers normed(const Mixture& mixture, const float* x) {
+  double squares = 0;
+  for (int i = 0; i < kHidden; ++i) {
+    squares += double{x[i]} * x[i];
+  }
+  Numbers y;
+  for (int i = 0; i < kHidden; ++i) {
+    y.push_back(
+        x[i] / std::sqrt(squares / kHidden + kEps) *
+        mixture.norm[static_cast<size_t>(i)]);
+  }
+  return y;
+}
+
+// What one expert makes of n, times `weight`, added to `sum`.
+void add_expert(
+    const Mixture& mixture,
+    size_t expert,
+    const Numbers& n,
+    double weight,
+    Numbers& sum) {
+  const Numbers gate = times(n, mixture.gates[expert]);
+  Numbers inner = times(n, mixture.ups[expert]);
+  for (size_t i = 0; i < inner.size(); ++i) {
+    inner[i] *= gate[i] / (1 + std::exp(-gate[i]));
+  }
+  const Numbers result = times(inner, mixture.downs[expert]);
+  for (size_t i = 0; i < sum.size(); ++i) {
+    sum[i] += weight * result[i];
+  }
+}
+
+// moe_and_add() of one token in f64; nothing where its experts are near a tie.
+std::optional<Numbers> exact(const Mixture& mixture, const float* x) {
+  const auto top_k = static_cast<size_t>(mixture.config.top_k);
+  const Numbers n = normed(mixture, x);
+  const Numbers logits = times(n, mixture.router);
+  std::vector<size_t> order(logits.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+  }
+  std::ranges::sort(
+      order, [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+  const double peak = logits[order[0]];
+  if (top_k < order.size() &&
+      logits[order[top_k - 1]] - logits[order[top_k]] < 1e-2) {
+    return std::nullopt;
+  }
+  double all = 0;
+  double chosen = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const double weight = std::exp(logits[order[i]] - peak);
+    all += weight;
+    chosen += i < top_k ? weight : 0;
+  }
+  Numbers sum(x, x + kHidden);
+  for (size_t i = 0; i < top_k; ++i) {
+    add_expert(
+        mixture,
+        order[i],
+        n,
+        std::exp(logits[order[i]] - peak) /
+            (mixture.config.renormalises ? chosen : all),
+        sum);
+  }
+  return sum;
+}
+
+class MoeTest : public testing::TestWithParam<Isa> {
+ protected:
+  static KernelContext context(ThreadPool& pool, Isa isa = GetParam()) {
+    return {kernel_set(isa), pool, Inputs::kTwoPlanes};
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Isas,
+    MoeTest,
+    testing::ValuesIn(supported_isas()),
+    [](const auto& each) { return std::string(to_string(each.param)); });
+
+TEST_P(MoeTest, IsNearTheExact) {
+  constexpr int kTokens = 40;
+  ThreadPool pool(2);
+  auto context = this->context(pool);
+  for (const MixtureConfig& config : mixture_configs()) {
+    const Mixture mixture(config);
+    const auto x = inputs(kTokens);
+    const auto out = run(context, mixture, x);
+    double difference = 0;
+    double size = 0;
+    int compared = 0;
+    for (int t = 0; t < kTokens; ++t) {
+      const auto expected = exact(mixture, x.data() + ptrdiff_t{t} * kHidden);
+      compared += expected ? 1 : 0;
+      for (size_t i = 0; expected && i < kHidden; ++i) {
+        const double y = (*expected)[i];
+        const double error = out[static_cast<size_t>(t) * kHidden + i] - y;
+        difference += error * error;
+        size += y * y;
+      }
+    }
+    EXPECT_GT(compared, kTokens / 2);
+    EXPECT_LT(std::sqrt(difference / size), kMoeLayerBound) << config.experts;
+  }
+}
+
+// Beside others an expert has more of them, and others come before it.
+TEST_P(MoeTest, TokensGetTheSameBitsWhateverIsBesideThem) {
+  ThreadPool pool(2);
+  auto context = this->context(pool);
+  for (const MixtureConfig& config : mixture_configs()) {
+    const Mixture mixture(config);
+    const auto x = inputs(100);
+    const auto together = run(context, mixture, x);
+    for (const int size : {1, 2, 7, 16, 37, 99}) {
+      ASSERT_EQ(in_pieces(context, mixture, x, size), together) << size;
+    }
+  }
+}
+
+TEST_P(MoeTest, TokensInAnotherOrderGetTheSameBits) {
+  ThreadPool pool(2);
+  auto context = this->context(pool);
+  const Mixture mixture(mixture_configs()[1]);
+  constexpr int kTokens = 50;
+  const auto x = inputs(kTokens);
+  std::vector<float> reversed;
+  for (int t = kTokens - 1; t >= 0; --t) {
+    const auto token = part_of(x, t, 1);
+    reversed.insert(reversed.end(), token.begin(), token.end());
+  }
+  const auto expected = run(context, mixture, x);
+  const auto out = run(context, mixture, reversed);
+  for (int t = 0; t < kTokens; ++t) {
+    ASSERT_EQ(part_of(out, kTokens - 1 - t, 1), part_of(expected, t, 1)) << t;
+  }
+}
+
+TEST_P(MoeTest, AnyNumberOfThreadsGivesTheSameBits) {
+  ThreadPool one(1);
+  auto alone = context(one);
+  for (const MixtureConfig& config : mixture_configs()) {
+    const Mixture mixture(config);
+    for (const int tokens : {1, 60}) {
+      const auto x = inputs(tokens);
+      const auto expected = run(alone, mixture, x);
+      for (const int threads : {2, 3, 5}) {
+        ThreadPool pool(threads);
+        auto together = context(pool);
+        ASSERT_EQ(run(together, mixture, x), expected) << threads;
+      }
+    }
+  }
+}
+
+TEST_P(MoeTest, AllInstructionSetsGiveTheSameBits) {
+  ThreadPool pool(2);
+  auto context = this->context(pool);
+  auto portable = this->context(pool, Isa::kPortable);
+  for (const MixtureConfig& config : mixture_configs()) {
+    const Mixture mixture(config);
+    const auto x = inputs(40);
+    ASSERT_EQ(run(context, mixture, x), run(portable, mixture, x));
+  }
+}
+
+TEST_P(MoeTest, MayWriteWhereItReads) {
+  ThreadPool pool(2);
+  auto context = this->context(pool);
+  const Mixture mixture(mixture_configs().front());
+  auto x = inputs(30);
+  const auto expected = run(context, mixture, x);
+  moe_and_add(context, mixture.view(), 30, x.data(), x.data());
+  EXPECT_EQ(x, expected);
+}
+
+// One plane would pick another expert here and there.
+TEST_P(MoeTest, RouterSeesTwoPlanesAlsoWhereExpertsSeeOne) {
+  ThreadPool pool(2);
+  auto context = this->context(pool);
+  KernelContext coarse{kernel_set(GetParam()), pool, Inputs::kOnePlane};
+  MixtureConfig config{.experts = 64, .top_k = 1};
+  config.renormalises = false; // then its weight is seen
+  const Mixture mixture(config);
+  const auto x = inputs(200);
+  const auto fine = run(context, mixture, x);
+  const auto out = run(coarse, mixture, x);
+  for (int t = 0; t < 200; ++t) {
+    double difference = 0;
+    double size = 0;
+    for (int i = t * kHidden; i < (t + 1) * kHidden; ++i) {
+      const auto at = static_cast<size_t>(i);
+      difference += std::pow(out[at] - fine[at], 2);
+      size += std::pow(fine[at] - x[at], 2);
+    }
+    ASSERT_LT(difference, 0.2 * 0.2 * size) << t; // another expert: 1.4
+  }
+}
+
+std::vector<ExpertChoice>
+choose(std::vector<float> logits, size_t top_k, bool renormalises) {
+  std::vector<ExpertChoice> choices(top_k);
+  choose_experts(logits, renormalises, choices);
+  return choices;
+}
+
+TEST(ExpertChoice, WeightsAreProbabilitiesOfAllOrOfTheChosen) {
+  const float e = std::exp(1.0f);
+  const auto of_all = choose({0, 1, -1, 1}, 2, false);
+  const float all = 1 + 2 * e + 1 / e;
+  EXPECT_EQ(of_all[0].expert, 1);
+  EXPECT_EQ(of_all[1].expert, 3);
+  EXPECT_FLOAT_EQ(of_all[0].weight, e / all);
+  const auto of_chosen = choose({0, 1, -1, 2}, 2, true);
+  EXPECT_FLOAT_EQ(of_chosen[0].weight, 1 / (1 + e));
+  EXPECT_FLOAT_EQ(of_chosen[1].weight, e / (1 + e));
+}
+
+TEST(ExpertChoice, OfEqualOnesTheSmallerIndexIsChosen) {
+  for (const auto& [logits, first, second] :
+       {std::tuple{std::vector<float>{1, 1, 1, 1}, 0, 1},
+        {std::vector<float>{0, 2, 1, 1}, 1, 2},
+        {std::vector<float>{2, 0, 2, 2}, 0, 2},
+        {std::vector<float>{0, 0, 0, 5}, 0, 3}}) {
+    const auto choices = choose(logits, 2, true);
+    EXPECT_EQ(choices[0].expert, first);
+    EXPECT_EQ(choices[1].expert, second);
+  }
+}
+
+TEST(ExpertChoice, LargeLogitsDoNotOverflow) {
+  const auto choices = choose({-3e4f, 3e4f, 2e4f}, 1, true);
+  EXPECT_EQ(choices[0].expert, 1);
+  EXPECT_EQ(choices[0].weight, 1);
+}
+
+TEST(ExpertChoice, OfNansEachIsChosenOnce) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const auto& logits :
+       {std::vector<float>{nan, nan, nan}, {1, nan, 2}, {nan, 1, 2}}) {
+    const auto choices = choose(logits, 3, true);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(choices[static_cast<size_t>(i)].expert, i);
+    }
+  }
+}
+
+} // namespace
+} // namespace ingle
