@@ -31,6 +31,26 @@ mx::array take_rows(const Matrix& matrix, const mx::array& ids) {
       matrix.quantization.bits);
 }
 
+mx::array multiply_chosen(
+    const mx::array& x,
+    const ExpertMatrices& matrices,
+    const mx::array& experts) {
+  if (!matrices.scales) {
+    return mx::gather_mm(
+        x, mx::swapaxes(matrices.weight, -1, -2), std::nullopt, experts);
+  }
+  return mx::gather_qmm(
+      x,
+      matrices.weight,
+      *matrices.scales,
+      matrices.biases,
+      std::nullopt,
+      experts,
+      /*transpose=*/true,
+      matrices.quantization.group_size,
+      matrices.quantization.bits);
+}
+
 mx::array Linear::operator()(const mx::array& x) const {
   const mx::array y = multiply(x, matrix);
   return bias ? mx::add(y, *bias) : y;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include <mlx/array.h>
 
@@ -29,6 +30,23 @@ mx::array multiply(const mx::array& x, const Matrix& matrix);
 
 // ids: [T] -> the matrix' rows: [T, columns].
 mx::array take_rows(const Matrix& matrix, const mx::array& ids);
+
+// As many matrices [rows, columns] as there are experts, all alike: as above,
+// with their number before the rows.
+struct ExpertMatrices {
+  std::vector<PackedMatrix> packed{}; // empty, or all that there is
+  mx::array weight = mx::array(0.0f);
+  std::optional<mx::array> scales{};
+  std::optional<mx::array> biases{};
+  Quantization quantization{};
+};
+
+// With MLX's ops. x: [T, 1 or k, 1, columns]; experts: [T, k], which of the
+// matrices -> [T, k, 1, rows].
+mx::array multiply_chosen(
+    const mx::array& x,
+    const ExpertMatrices& matrices,
+    const mx::array& experts);
 
 struct Linear {
   Matrix matrix; // [out, in]

@@ -1,0 +1,83 @@
+#include "model/moe.h"
+
+#include <mlx/fast.h>
+#include <mlx/ops.h>
+
+#include "kernels/moe.h"
+#include "model/kernel_compute.h"
+
+namespace ingle {
+namespace {
+
+// ---- MLX's own ops
+
+// Of each token, in the order of the experts' indices.
+struct Choices {
+  mx::array experts; // [T, top_k]
+  mx::array weights; // [T, top_k] in f32
+};
+
+// Among equals the smaller index: the sort is stable.
+Choices choose(const mx::array& logits, int top_k, bool renormalises) {
+  const mx::array probabilities =
+      mx::softmax(mx::astype(logits, mx::float32), std::vector<int>{-1}, true);
+  const mx::array order = mx::argsort(mx::negative(probabilities), -1);
+  const mx::array experts =
+      mx::sort(mx::slice(order, {0, 0}, {order.shape(0), top_k}), -1);
+  const mx::array weights = mx::take_along_axis(probabilities, experts, -1);
+  return {
+      experts,
+      renormalises ? mx::divide(weights, mx::sum(weights, -1, true)) : weights};
+}
+
+mx::array run_ops(const mx::array& x, const MoeWeights& weights, float eps) {
+  const mx::array normed = mx::fast::rms_norm(x, weights.norm, eps);
+  const Choices choices =
+      choose(weights.router(normed), weights.top_k, weights.renormalises);
+  const mx::array each = mx::expand_dims(normed, {1, 2});
+  const mx::array gate = multiply_chosen(each, weights.gate, choices.experts);
+  const mx::array up = multiply_chosen(each, weights.up, choices.experts);
+  const mx::array inner =
+      mx::multiply(mx::multiply(gate, mx::sigmoid(gate)), up);
+  const mx::array results =
+      mx::squeeze(multiply_chosen(inner, weights.down, choices.experts), 2);
+  const mx::array sum =
+      mx::sum(mx::multiply(results, mx::expand_dims(choices.weights, 2)), 1);
+  return mx::add(x, mx::astype(sum, x.dtype()));
+}
+
+// ---- The kernels
+
+MoeView view_of(const MoeWeights& weights, float eps) {
+  return {
+      .norm = norm_view(weights.norm, eps),
+      .router = linear_view(weights.router),
+      .gate = weights.gate.packed,
+      .up = weights.up.packed,
+      .down = weights.down.packed,
+      .top_k = weights.top_k,
+      .renormalises = weights.renormalises};
+}
+
+} // namespace
+
+mx::array moe_and_add(
+    const Step& step,
+    const mx::array& x,
+    const MoeWeights& weights,
+    float eps) {
+  if (step.kernels() == nullptr) {
+    return run_ops(x, weights, eps);
+  }
+  return computed_from(
+      x,
+      *step.kernels(),
+      x.shape(0),
+      x.shape(1),
+      [&kernels = *step.kernels(), &weights, eps, tokens = x.shape(0)](
+          const float* in, float* out) {
+        moe_and_add(kernels.context(), view_of(weights, eps), tokens, in, out);
+      });
+}
+
+} // namespace ingle

@@ -1,0 +1,32 @@
+// The op of a layer's second half that is a mixture of experts, beside those of
+// ops.h; kernels/moe.h says what it computes.
+//
+// Letters: T tokens of all rows together, D hidden size, E experts, M inner
+//          size of one.
+// Threads: as in ops.h, and it throws the same.
+#pragma once
+
+#include "model/ops.h"
+
+namespace ingle {
+
+struct MoeWeights {
+  mx::array norm; // [D], before the router and the experts
+  Linear router; // D -> E
+  ExpertMatrices gate; // D -> M
+  ExpertMatrices up; // D -> M
+  ExpertMatrices down; // M -> D
+  int top_k = 0; // experts of a token: 1 to E
+  bool renormalises = false; // their weights add up to 1
+};
+
+// x + sum(weight * down(silu(gate(n)) * up(n))) over each token's experts,
+// n = norm(x): [T, D]. On the kernels a token's results are the same bits
+// whatever tokens are beside it.
+mx::array moe_and_add(
+    const Step& step,
+    const mx::array& x,
+    const MoeWeights& weights,
+    float eps);
+
+} // namespace ingle
