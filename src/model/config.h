@@ -62,6 +62,15 @@ struct LayerConfig {
   int window = 0; // positions seen, the token's own included; 0: all
   std::optional<size_t> rope = 0; // which of the model's; none: no positions
   bool is_recurrent = false; // a gated delta net instead of attention
+  bool has_experts = false; // instead of one MLP
+};
+
+// Of the layers that have experts.
+struct ExpertsConfig {
+  int count = 0;
+  int per_token = 0; // at most count
+  int intermediate_size = 0; // of one
+  bool renormalises = false; // a token's weights add up to 1
 };
 
 // What the model computes is the dense decoder of families/decoder.h, in the
@@ -98,6 +107,7 @@ struct ModelConfig {
   float logits_soft_cap = 0; // 0: none
   std::vector<LayerConfig> layers;
   GatedDeltaShape gated_delta; // of recurrent layers
+  ExpertsConfig experts;
   std::vector<RopeConfig> ropes;
   // Nothing: as the weights have it.
   std::optional<bool> tie_word_embeddings;

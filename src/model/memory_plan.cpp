@@ -97,17 +97,24 @@ uint64_t MemoryPlan::work_bytes(int64_t positions) const {
   const int64_t projected = std::max<int64_t>(
       queries + int64_t{2} * config_.num_key_value_heads * config_.head_dim,
       delta.channels() + int64_t{2} * delta.value_width());
+  // Of a mixture, what each of a token's experts takes in and gives: gates and
+  // what they multiply, and results.
+  const ExpertsConfig& experts = config_.experts;
+  const int64_t chosen =
+      int64_t{experts.per_token} * (2 * experts.intermediate_size + hidden) +
+      experts.count;
   const uint64_t logits = product(config_.vocab_size, 2 * kFloat);
   if (uses_kernels(numerics_)) {
     // What KernelContext and CpuKernels keep: a layer's input and output, what
     // is between its halves and what is added; inputs of products are two
     // planes of integers with their scales.
-    const int64_t floats = 5 * hidden + std::max(projected, inner) + queries;
+    const int64_t floats =
+        5 * hidden + std::max(projected, inner) + queries + chosen;
     const int64_t planes = 5 * std::max({hidden, inner, queries}) / 2;
     return logits + product(chunk_, floats * kFloat + planes);
   }
   // What MLX holds of a layer at a time, all scores and their softmax.
-  const int64_t floats = 6 * hidden + 2 * projected + 3 * inner;
+  const int64_t floats = 6 * hidden + 2 * projected + 3 * inner + 2 * chosen;
   return logits + product(chunk_, (floats + 2 * heads * positions) * kFloat);
 }
 

@@ -57,8 +57,10 @@ const std::vector<Json>& llama_cases() {
 const std::vector<Json>& family_cases() {
   static const auto* cases = [] {
     auto* all = new std::vector<Json>(golden_cases("tiny_families.json"));
-    for (Json& each : golden_cases("tiny_hybrid.json")) {
-      all->push_back(std::move(each));
+    for (const char* file : {"tiny_hybrid.json", "tiny_moe.json"}) {
+      for (Json& each : golden_cases(file)) {
+        all->push_back(std::move(each));
+      }
     }
     return all;
   }();

@@ -76,6 +76,16 @@ class WeightSource {
       std::span<const int> outs,
       bool with_bias);
 
+  // The matrices [rows, columns] of as many experts: all of them in
+  // `layer`.switch_mlp.`name`, quantised iff it has scales; or each, dense, in
+  // `layer`.experts.N.`name`.
+  Result<ExpertMatrices> take_experts(
+      const std::string& layer,
+      const std::string& name,
+      int experts,
+      int rows,
+      int columns);
+
   // Declares that a tensor is of no use, if it is there; logged by name.
   void drop(const std::string& name);
   // The same of all whose names begin so; logged once.
@@ -114,6 +124,18 @@ class WeightSource {
   Matrix load_dense(const TensorView& weight) const;
   Matrix load_quantized(const Parts& parts, int columns) const;
   mx::array load_floats(const TensorView& tensor) const;
+  // In weight_source_experts.cpp, as take_experts().
+  Result<ExpertMatrices> take_quantized_experts(
+      const std::string& path,
+      int experts,
+      int rows,
+      int columns,
+      const Quantization& quantization);
+  Result<ExpertMatrices> load_dense_experts(
+      const std::vector<const TensorView*>& tensors,
+      int experts,
+      int rows,
+      int columns);
 
   const WeightFolder& folder_;
   std::string origin_;

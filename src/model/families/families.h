@@ -114,10 +114,16 @@ Status read_phi3(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_qwen2(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_qwen3(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_qwen3_5(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_qwen3_moe(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_smollm3(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_starcoder2(FieldReader&, const std::string& origin, ModelConfig&);
 
 Result<std::unique_ptr<const Model>> load_qwen3_5(
+    const ModelConfig&,
+    const KvQuantizations&,
+    WeightSource&,
+    std::unique_ptr<CpuKernels>);
+Result<std::unique_ptr<const Model>> load_qwen3_moe(
     const ModelConfig&,
     const KvQuantizations&,
     WeightSource&,

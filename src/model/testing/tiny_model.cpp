@@ -83,13 +83,25 @@ Tensor dense(const TinyTensor& spec, TensorType type) {
   return tensor(spec.name, type, spec.shape, halves);
 }
 
+// Or as many as there are experts. A convolution has its taps last.
+bool is_matrix(const TinyTensor& spec) {
+  return spec.shape.size() == 2 ||
+      (spec.shape.size() == 3 && spec.shape[2] % kGroup == 0);
+}
+
 // Draws the packed form itself, so that there is no rounding to agree on.
 void add_quantised(const TinyTensor& spec, std::vector<Tensor>& out) {
   const std::string module = spec.name.substr(
       0, spec.name.size() - std::string_view(".weight").size());
-  const int bits = module.ends_with("embed_tokens") ? 8 : 4;
-  const int64_t rows = spec.shape[0];
-  const int64_t words = spec.shape[1] * bits / 32;
+  const bool is_wide =
+      module.ends_with("embed_tokens") || module.ends_with(".mlp.gate");
+  const int bits = is_wide ? 8 : 4;
+  int64_t rows = 1;
+  for (const int64_t size : spec.shape) {
+    rows *= size;
+  }
+  rows /= spec.shape.back();
+  const int64_t words = spec.shape.back() * bits / 32;
   Draws weight_draws(spec.name);
   std::vector<uint32_t> packed(static_cast<size_t>(rows * words));
   for (uint32_t& word : packed) {
@@ -98,7 +110,7 @@ void add_quantised(const TinyTensor& spec, std::vector<Tensor>& out) {
 
   // f16 patterns: 2^exponent * (1 + mantissa / 64), and about -2^(bits - 1)
   // times that.
-  const int64_t groups = spec.shape[1] / kGroup;
+  const int64_t groups = spec.shape.back() / kGroup;
   const auto exponent = static_cast<uint64_t>(15 + *spec.exponent - 1 - bits);
   const uint64_t bias_exponent = exponent + static_cast<uint64_t>(bits) - 1;
   Draws scale_draws(module + ".scales");
@@ -113,11 +125,12 @@ void add_quantised(const TinyTensor& spec, std::vector<Tensor>& out) {
         static_cast<uint16_t>(0x8000 | bias_exponent << 10 | nudged << 4));
   }
 
-  out.push_back(tensor(spec.name, TensorType::kU32, {rows, words}, packed));
-  out.push_back(
-      tensor(module + ".scales", TensorType::kF16, {rows, groups}, scales));
-  out.push_back(
-      tensor(module + ".biases", TensorType::kF16, {rows, groups}, biases));
+  auto shape = spec.shape;
+  shape.back() = words;
+  out.push_back(tensor(spec.name, TensorType::kU32, shape, packed));
+  shape.back() = groups;
+  out.push_back(tensor(module + ".scales", TensorType::kF16, shape, scales));
+  out.push_back(tensor(module + ".biases", TensorType::kF16, shape, biases));
 }
 
 Status write_weights(
@@ -144,7 +157,7 @@ Status write_tiny_model(
     const TinyModel& model) {
   std::vector<Tensor> tensors;
   for (const TinyTensor& spec : model.tensors) {
-    if (model.quantised && spec.exponent && spec.shape.size() == 2) {
+    if (model.quantised && spec.exponent && is_matrix(spec)) {
       add_quantised(spec, tensors);
     } else {
       tensors.push_back(dense(spec, model.floats));

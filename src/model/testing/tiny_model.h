@@ -22,7 +22,8 @@ struct TinyTensor {
 struct TinyModel {
   std::string config_json;
   std::vector<TinyTensor> tensors;
-  // Matrices have 4 bits, the embedding 8, in groups of 32; else f32.
+  // Matrices have 4 bits, the embedding and routers of experts 8, in groups of
+  // 32; else f32.
   bool quantised = false;
   // What is not quantised is rounded to: kF32, kF16 or kBF16.
   TensorType floats = TensorType::kF32;

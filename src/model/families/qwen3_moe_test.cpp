@@ -1,0 +1,266 @@
+// What a model with mixtures of experts promises beside what all models do
+// (model_test.cpp has the goldens).
+#include <functional>
+
+#include <gtest/gtest.h>
+#include <mlx/memory.h>
+#include <nlohmann/json.hpp>
+
+#include "kernels/isa.h"
+#include "model/load_model.h"
+#include "model/memory_plan.h"
+#include "model/testing/tiny_model.h"
+
+namespace ingle {
+namespace {
+
+using Json = nlohmann::json;
+
+Json golden_case(const std::string& name) {
+  const auto text = make_posix_file_system()->read(
+      std::string(INGLE_TEST_DATA) + "/tiny_moe.json");
+  const Json golden = Json::parse(*text);
+  for (const Json& each : golden["cases"]) {
+    if (each["name"] == name) {
+      return each;
+    }
+  }
+  ADD_FAILURE() << name;
+  return {};
+}
+
+std::unique_ptr<FileSystem> write(const Json& golden) {
+  TinyModel tiny{
+      golden["config"].dump(), {}, golden["config"].contains("quantization")};
+  for (const Json& tensor : golden["tensors"]) {
+    tiny.tensors.push_back({tensor[0], tensor[1]});
+    if (tensor[2].is_number()) {
+      tiny.tensors.back().exponent = tensor[2].get<int>();
+    }
+  }
+  auto fs = make_memory_file_system();
+  EXPECT_TRUE(write_tiny_model(*fs, "/tiny", tiny).is_ok());
+  return fs;
+}
+
+Result<std::unique_ptr<const Model>> load(
+    const RunOptions& run,
+    const Json& golden) {
+  return load_model(*write(golden), "/tiny", run);
+}
+
+std::vector<float>
+step(const Model& model, KvState& kv, std::span<const TokenId> tokens) {
+  const Row row{tokens, &kv, Logits::kLast};
+  const auto logits = run_step(model, {&row, 1});
+  EXPECT_TRUE(logits.is_ok()) << logits.status().message();
+  const float* data = (*logits)->data<float>();
+  return {data, data + model.config().vocab_size};
+}
+
+std::vector<TokenId> some_tokens(int n, int seed = 1) {
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < n; ++i) {
+    tokens.push_back((i * 37 + seed * 101) % 256);
+  }
+  return tokens;
+}
+
+class Qwen3MoeTest : public testing::TestWithParam<RunOptions> {
+ protected:
+  void SetUp() override {
+    auto loaded = load(GetParam(), golden_case("qwen3_moe_4bit"));
+    ASSERT_TRUE(loaded.is_ok()) << loaded.status().message();
+    model = std::move(loaded).value();
+  }
+
+  std::unique_ptr<const Model> model;
+};
+
+std::vector<RunOptions> kernel_runs() {
+  std::vector<RunOptions> runs = {{.numerics = Numerics::kFast, .threads = 2}};
+  for (const Isa isa : supported_isas()) {
+    runs.push_back(
+        {.numerics = Numerics::kNear,
+         .threads = 2,
+         .isa = std::string(to_string(isa))});
+  }
+  return runs;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Runs,
+    Qwen3MoeTest,
+    testing::ValuesIn(kernel_runs()),
+    [](const auto& each) {
+      return each.param.isa.empty() ? "fast" : each.param.isa;
+    });
+
+TEST_P(Qwen3MoeTest, AnyCutOfAPromptGivesTheSameBits) {
+  const auto prompt = some_tokens(120);
+  KvState at_once = model->make_kv();
+  const auto expected = step(*model, at_once, prompt);
+  for (const size_t size : {1, 7, 16, 50}) {
+    KvState kv = model->make_kv();
+    std::vector<float> logits;
+    for (size_t begin = 0; begin < prompt.size(); begin += size) {
+      const size_t count = std::min(size, prompt.size() - begin);
+      logits = step(*model, kv, std::span(prompt).subspan(begin, count));
+    }
+    EXPECT_EQ(logits, expected) << size;
+  }
+}
+
+TEST_P(Qwen3MoeTest, RowsOfAnyLengthTogetherEqualThemselvesAlone) {
+  const std::vector<std::vector<TokenId>> prompts = {
+      some_tokens(1, 2), some_tokens(33, 3), some_tokens(1, 7), some_tokens(7)};
+  std::vector<std::vector<float>> alone;
+  std::vector<KvState> together;
+  std::vector<Row> rows;
+  for (const auto& prompt : prompts) {
+    KvState kv = model->make_kv();
+    alone.push_back(step(*model, kv, prompt));
+    together.push_back(model->make_kv());
+  }
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    rows.push_back({prompts[i], &together[i], Logits::kLast});
+  }
+  const auto logits = run_step(*model, rows);
+  ASSERT_TRUE(logits.is_ok());
+  const auto size = static_cast<size_t>(model->config().vocab_size);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const float* data = (*logits)->data<float>() + i * size;
+    EXPECT_EQ(std::vector(data, data + size), alone[i]) << i;
+  }
+}
+
+TEST(Qwen3Moe, LayersHaveExpertsByStepButForThoseListed) {
+  const auto model =
+      load({.numerics = Numerics::kNear}, golden_case("qwen3_moe_mixed"));
+  ASSERT_TRUE(model.is_ok()) << model.status().message();
+  std::vector<bool> has_experts;
+  for (const LayerConfig& layer : (*model)->config().layers) {
+    has_experts.push_back(layer.has_experts);
+  }
+  EXPECT_EQ(has_experts, std::vector<bool>({false, true, false, false, false}));
+}
+
+TEST(Qwen3Moe, PlannedWeightsAreWhatTheLoadedModelHolds) {
+  for (const char* name : {"qwen3_moe_as_published", "qwen3_moe_4bit"}) {
+    const auto fs = write(golden_case(name));
+    for (const Numerics numerics : {Numerics::kNear, Numerics::kExact}) {
+      const RunOptions run{.numerics = numerics};
+      const auto plan = MemoryPlan::of(*fs, "/tiny", run, 256);
+      ASSERT_TRUE(plan.is_ok()) << plan.status().message();
+      mx::clear_cache(); // buffers that are given again may be larger
+      const size_t before = mx::get_active_memory();
+      const auto model = load_model(*fs, "/tiny", run);
+      ASSERT_TRUE(model.is_ok()) << model.status().message();
+      const auto held = static_cast<double>((*model)->weight_bytes() - before);
+      EXPECT_NEAR(static_cast<double>(plan->at(1).weights) / held, 1, 0.05);
+    }
+  }
+}
+
+TEST(Qwen3Moe, PlannedWorkGrowsWithTheExpertsOfAToken) {
+  Json golden = golden_case("qwen3_moe_4bit");
+  const auto work = [&](int per_token) {
+    golden["config"]["num_experts_per_tok"] = per_token;
+    const auto plan = MemoryPlan::of(
+        *write(golden), "/tiny", {.numerics = Numerics::kNear}, 256);
+    return plan->at(1).work;
+  };
+  // A gate, what it multiplies, and a result: 2 * 96 + 64 floats.
+  EXPECT_EQ(work(8) - work(2), sizeof(float) * 6 * 256 * (2 * 96 + 64));
+}
+
+void expect_refused(
+    const Json& golden,
+    StatusCode code,
+    const std::string& named) {
+  const Status status = load({.numerics = Numerics::kNear}, golden).status();
+  EXPECT_EQ(status.code(), code) << status.message();
+  EXPECT_NE(status.message().find(named), std::string::npos)
+      << status.message();
+  EXPECT_EQ(status.message().find('\n'), std::string::npos);
+}
+
+TEST(Qwen3Moe, VariantsThatItDoesNotHaveAreRefusedByName) {
+  const std::pair<const char*, Json> variants[] = {
+      {"hidden_act", "gelu_new"},
+      {"attention_bias", true},
+      {"layer_types",
+       {"sliding_attention", "full_attention", "full_attention"}}};
+  for (const auto& [field, value] : variants) {
+    Json json = golden_case("qwen3_moe_4bit");
+    json["config"][field] = value;
+    expect_refused(json, StatusCode::kUnsupported, field);
+  }
+}
+
+TEST(Qwen3Moe, FieldsThatMakeNoSenseAreNamed) {
+  const std::pair<const char*, Json> bad[] = {
+      {"num_experts", 0},
+      {"num_experts", nullptr},
+      {"num_experts", 1 << 20},
+      {"num_experts_per_tok", 9}, // of 8
+      {"num_experts_per_tok", -1},
+      {"moe_intermediate_size", "96"},
+      {"norm_topk_prob", 1},
+      {"decoder_sparse_step", 0},
+      {"mlp_only_layers", {3}}, // of 3
+      {"mlp_only_layers", {-1}},
+      {"mlp_only_layers", "all"}};
+  for (const auto& [field, value] : bad) {
+    Json json = golden_case("qwen3_moe_4bit");
+    json["config"][field] = value;
+    expect_refused(json, StatusCode::kCorruption, field);
+  }
+}
+
+// Changes the first tensor whose name ends so.
+Json with_tensor(
+    const std::string& model,
+    const std::string& name,
+    const std::function<void(Json& tensors, size_t i)>& change) {
+  Json json = golden_case(model);
+  Json& tensors = json["tensors"];
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i][0].get<std::string>().ends_with(name)) {
+      change(tensors, i);
+      break;
+    }
+  }
+  return json;
+}
+
+TEST(Qwen3Moe, TensorsThatDoNotFitAreNamed) {
+  const auto grow = [](Json& tensors, size_t i) {
+    tensors[i][1][0] = tensors[i][1][0].get<int>() + 1;
+  };
+  const auto leave_out = [](Json& tensors, size_t i) { tensors.erase(i); };
+  for (const char* name :
+       {"switch_mlp.gate_proj.weight",
+        "switch_mlp.down_proj.weight",
+        "mlp.gate.weight"}) {
+    for (const auto& change :
+         {std::function<void(Json&, size_t)>(grow), {leave_out}}) {
+      expect_refused(
+          with_tensor("qwen3_moe_4bit", name, change),
+          StatusCode::kCorruption,
+          name);
+    }
+  }
+  const char* const expert = "experts.7.up_proj.weight";
+  expect_refused(
+      with_tensor("qwen3_moe_as_published", expert, leave_out),
+      StatusCode::kCorruption,
+      expert);
+  // One more than the config has.
+  Json json = golden_case("qwen3_moe_as_published");
+  json["config"]["num_experts"] = 7;
+  expect_refused(json, StatusCode::kCorruption, "mlp.gate.weight");
+}
+
+} // namespace
+} // namespace ingle

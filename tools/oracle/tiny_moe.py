@@ -1,0 +1,127 @@
+"""Tiny mixtures of experts, drawn by name.
+
+As in tiny_families.py: what stands in tests/data/tiny_moe.json is all that
+src/model/testing/tiny_model.cpp needs to make the same files.
+"""
+
+import json
+import pathlib
+
+import numpy as np
+from mlx.utils import tree_flatten
+from mlx_lm.utils import _get_classes
+from safetensors.numpy import save_file
+
+import tiny_families
+import tiny_llama
+from tiny_llama import GROUP, centred
+
+QWEN3_MOE = {
+    **tiny_families.COMMON,
+    "model_type": "qwen3_moe",
+    "head_dim": 32,
+    "rope_theta": 1e6,
+    "hidden_act": "silu",
+    "num_experts": 8,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 96,
+    "norm_topk_prob": True,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [],
+}
+# Far apart, so that rounding seldom picks another expert.
+FORMS = {**tiny_llama.EXPONENTS, "gate": 1}
+
+
+def form_of(name):
+    """How a tensor is drawn: 2**exponent, or a norm about 1."""
+    module = name.split(".")[-2]
+    return "norm" if "norm" in module else FORMS[module]
+
+
+def parameters(config):
+    """[name, shape, form] of each tensor that mlx-lm's class has."""
+    model_class, args_class = _get_classes(config)
+    model = model_class(args_class.from_dict(config))
+    return [
+        [name, list(value.shape), form_of(name)]
+        for name, value in sorted(tree_flatten(model.parameters()))
+    ]
+
+
+def as_published(parameters):
+    """Each expert's matrices by themselves."""
+    result = []
+    for name, shape, form in parameters:
+        if ".switch_mlp." not in name:
+            result.append([name, shape, form])
+            continue
+        for expert in range(shape[0]):
+            own = name.replace("switch_mlp", f"experts.{expert}")
+            result.append([own, shape[1:], form])
+    return sorted(result)
+
+
+def bits_of(module):
+    return 8 if module.endswith(("embed_tokens", ".mlp.gate")) else 4
+
+
+def quantization(parameters):
+    group = {"group_size": GROUP, "mode": "affine"}
+    modules = [name.removesuffix(".weight") for name, _, _ in parameters]
+    return {
+        **group,
+        "bits": 4,
+        **{
+            module: {**group, "bits": 8}
+            for module in modules
+            if bits_of(module) == 8
+        },
+    }
+
+
+def models():
+    """(name, config, tensors) of each."""
+    tensors = parameters(QWEN3_MOE)
+    yield "qwen3_moe_as_published", QWEN3_MOE, as_published(tensors)
+    quantised = {**QWEN3_MOE, "quantization": quantization(tensors)}
+    yield "qwen3_moe_4bit", quantised, tensors
+    mixed = {
+        **QWEN3_MOE,
+        "num_hidden_layers": 5,
+        "num_experts": 12,
+        "num_experts_per_tok": 3,
+        "norm_topk_prob": False,
+        "decoder_sparse_step": 2,
+        "mlp_only_layers": [3],
+        "tie_word_embeddings": True,
+    }
+    yield "qwen3_moe_mixed", mixed, parameters(mixed)
+
+
+def draw(parameters, is_quantised):
+    result = {}
+    for name, shape, form in parameters:
+        if form == "norm":
+            value = 1.0 + 0.25 * centred(name, shape)
+        elif is_quantised:
+            module = name.removesuffix(".weight")
+            rows = int(np.prod(shape[:-1]))
+            parts = tiny_llama.quantised(
+                module, rows, shape[-1], bits_of(module), form
+            )
+            for part, values in parts.items():
+                result[part] = values.reshape(*shape[:-1], -1)
+            continue
+        else:
+            value = centred(name, shape) * 2.0**form
+        result[name] = value.astype(np.float32)
+    return result
+
+
+def write(folder, config, parameters):
+    folder = pathlib.Path(folder)
+    (folder / "config.json").write_text(json.dumps(config))
+    weights = draw(parameters, "quantization" in config)
+    save_file(weights, folder / "model.safetensors")
+    return weights
