@@ -77,8 +77,8 @@ class WeightSource {
       bool with_bias);
 
   // The matrices [rows, columns] of as many experts: all of them in
-  // `layer`.switch_mlp.`name`, quantised iff it has scales; or each, dense, in
-  // `layer`.experts.N.`name`.
+  // `layer`.switch_mlp.`name`, or each in `layer`.experts.N.`name`; quantised
+  // iff they have scales, all alike.
   Result<ExpertMatrices> take_experts(
       const std::string& layer,
       const std::string& name,
@@ -124,18 +124,35 @@ class WeightSource {
   Matrix load_dense(const TensorView& weight) const;
   Matrix load_quantized(const Parts& parts, int columns) const;
   mx::array load_floats(const TensorView& tensor) const;
-  // In weight_source_experts.cpp, as take_experts().
-  Result<ExpertMatrices> take_quantized_experts(
-      const std::string& path,
-      int experts,
-      int rows,
-      int columns,
-      const Quantization& quantization);
-  Result<ExpertMatrices> load_dense_experts(
-      const std::vector<const TensorView*>& tensors,
-      int experts,
+  // In weight_source_experts.cpp, as take_experts(). One tensor of all experts
+  // each, or one of each expert; all of one type.
+  struct ExpertTensors {
+    std::vector<const TensorView*> weights;
+    std::vector<const TensorView*> scales{}; // empty: dense
+    std::vector<const TensorView*> biases{};
+    std::optional<Quantization> quantization{};
+  };
+  // `experts`: the modules have so many, one after the other; none: one each.
+  Result<ExpertTensors> find_experts(
+      const std::vector<std::string>& modules,
+      std::optional<int> experts,
       int rows,
       int columns);
+  Status find_quantized_expert(
+      const std::string& path,
+      const std::function<mx::Shape(int width)>& shape_with,
+      int columns,
+      ExpertTensors& found);
+  ExpertMatrices pack_experts(
+      const ExpertTensors& found,
+      int experts,
+      int rows,
+      int columns) const;
+  ExpertMatrices copy_experts(
+      const ExpertTensors& found,
+      int experts,
+      int rows,
+      int columns) const;
 
   const WeightFolder& folder_;
   std::string origin_;

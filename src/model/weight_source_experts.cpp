@@ -42,11 +42,15 @@ mx::array copy_to_array(
   return mx::array(std::move(data), shape, to_mlx(tensors.front()->type));
 }
 
-// What one of so many experts has of the tensor.
-const std::byte* part_of(const TensorView& tensor, int expert, int experts) {
-  return tensor.bytes.data() +
-      tensor.bytes.size() / static_cast<size_t>(experts) *
-      static_cast<size_t>(expert);
+// What one of so many experts has: one tensor of all of them, or one of each.
+const std::byte* part_of(
+    const std::vector<const TensorView*>& tensors,
+    int expert,
+    int experts) {
+  const auto i = static_cast<size_t>(expert);
+  return tensors.size() > 1 ? tensors[i]->bytes.data()
+                            : tensors[0]->bytes.data() +
+          tensors[0]->bytes.size() / static_cast<size_t>(experts) * i;
 }
 
 mx::array to_f32(const mx::array& x) {
@@ -57,88 +61,53 @@ mx::array to_f32(const mx::array& x) {
 
 } // namespace
 
-Result<ExpertMatrices> WeightSource::take_experts(
-    const std::string& layer,
-    const std::string& name,
-    int experts,
+// One of all experts, or one of each.
+Result<WeightSource::ExpertTensors> WeightSource::find_experts(
+    const std::vector<std::string>& modules,
+    std::optional<int> experts,
     int rows,
     int columns) {
-  const std::string stacked = layer + ".switch_mlp." + name;
-  if (has(stacked + ".scales")) {
-    const auto quantization = quantization_.of(stacked);
-    if (!quantization) {
-      return fail(
-          stacked + ".scales",
-          "is there, but config.json says that the module is not quantised");
-    }
-    return take_quantized_experts(
-        stacked, experts, rows, columns, *quantization);
-  }
-  const auto each = [&](int expert) {
-    return layer + ".experts." + std::to_string(expert) + "." + name +
-        ".weight";
+  const auto shape_with = [&](int width) {
+    return experts ? mx::Shape{*experts, rows, width} : mx::Shape{rows, width};
   };
-  std::vector<const TensorView*> tensors;
-  if (!has(each(0))) {
-    INGLE_ASSIGN_OR_RETURN(
-        tensors.emplace_back(),
-        find_floats(stacked + ".weight", {experts, rows, columns}));
-    return load_dense_experts(tensors, experts, rows, columns);
-  }
-  for (int expert = 0; expert < experts; ++expert) {
-    INGLE_ASSIGN_OR_RETURN(
-        tensors.emplace_back(), find_floats(each(expert), {rows, columns}));
-    if (tensors.back()->type != tensors.front()->type) {
-      return fail(
-          each(expert),
-          "has the type " + std::string(to_string(tensors.back()->type)) +
-              " where that of expert 0 is " +
-              std::string(to_string(tensors.front()->type)));
-    }
-  }
-  return load_dense_experts(tensors, experts, rows, columns);
-}
-
-// tensors: one of all experts, or one of each.
-Result<ExpertMatrices> WeightSource::load_dense_experts(
-    const std::vector<const TensorView*>& tensors,
-    int experts,
-    int rows,
-    int columns) {
-  return run_mlx("load", [&] {
-    ExpertMatrices matrices;
-    if (uses_kernels(numerics_)) {
-      for (int expert = 0; expert < experts; ++expert) {
-        const bool is_alone = tensors.size() > 1;
-        const TensorView& tensor =
-            *tensors[is_alone ? static_cast<size_t>(expert) : 0];
-        matrices.packed.push_back(pack_dense(
-            *arena_,
-            rows,
-            columns,
-            to_float_type(tensor.type),
-            is_alone ? tensor.bytes.data() : part_of(tensor, expert, experts)));
-      }
+  ExpertTensors found;
+  for (const std::string& path : modules) {
+    if (!has(path + ".scales")) {
+      INGLE_ASSIGN_OR_RETURN(
+          found.weights.emplace_back(),
+          find_floats(path + ".weight", shape_with(columns)));
     } else {
-      matrices.weight = copy_to_array(tensors, {experts, rows, columns});
-      if (numerics_ != Numerics::kNative) {
-        matrices.weight = to_f32(matrices.weight);
-      }
+      INGLE_RETURN_IF_ERROR(
+          find_quantized_expert(path, shape_with, columns, found));
     }
-    for (const TensorView* tensor : tensors) {
-      folder_.release(*tensor);
+    const size_t n = found.weights.size();
+    const bool is_alike =
+        found.weights.back()->type == found.weights.front()->type &&
+        found.scales.size() == (found.quantization ? n : 0) &&
+        (!found.quantization ||
+         found.scales.back()->type == found.scales.front()->type);
+    if (!is_alike) {
+      return fail(path + ".weight", "is not of the type of expert 0's");
     }
-    return matrices;
-  });
+  }
+  return found;
 }
 
-Result<ExpertMatrices> WeightSource::take_quantized_experts(
+Status WeightSource::find_quantized_expert(
     const std::string& path,
-    int experts,
-    int rows,
+    const std::function<mx::Shape(int width)>& shape_with,
     int columns,
-    const Quantization& quantization) {
-  const auto [group_size, bits] = quantization;
+    ExpertTensors& found) {
+  const auto quantization = quantization_.of(path);
+  if (!quantization) {
+    return fail(
+        path + ".scales",
+        "is there, but config.json says that the module is not quantised");
+  }
+  const auto [group_size, bits] = *quantization;
+  if (found.quantization && *found.quantization != *quantization) {
+    return fail(path + ".weight", "is not quantised as expert 0's is");
+  }
   if (columns % group_size != 0) {
     return fail(
         path + ".weight",
@@ -146,13 +115,14 @@ Result<ExpertMatrices> WeightSource::take_quantized_experts(
             " columns, which is not a multiple of the group size " +
             std::to_string(group_size));
   }
+  found.quantization = quantization;
   INGLE_ASSIGN_OR_RETURN(const TensorView* weight, find(path + ".weight"));
   if (weight->type != TensorType::kU32) {
     return fail(path + ".weight", "has to be of type U32, as it has scales");
   }
-  const mx::Shape words = {experts, rows, columns / 32 * bits};
-  const mx::Shape groups = {experts, rows, columns / group_size};
-  INGLE_RETURN_IF_ERROR(check_shape(path + ".weight", *weight, words));
+  INGLE_RETURN_IF_ERROR(
+      check_shape(path + ".weight", *weight, shape_with(columns / 32 * bits)));
+  const mx::Shape groups = shape_with(columns / group_size);
   INGLE_ASSIGN_OR_RETURN(
       const TensorView* scales, find_floats(path + ".scales", groups));
   INGLE_ASSIGN_OR_RETURN(
@@ -160,41 +130,102 @@ Result<ExpertMatrices> WeightSource::take_quantized_experts(
   if (scales->type != biases->type) {
     return fail(path + ".biases", "has to be of the type of the scales");
   }
+  found.weights.push_back(weight);
+  found.scales.push_back(scales);
+  found.biases.push_back(biases);
+  return Status::ok();
+}
+
+Result<ExpertMatrices> WeightSource::take_experts(
+    const std::string& layer,
+    const std::string& name,
+    int experts,
+    int rows,
+    int columns) {
+  std::vector<std::string> modules;
+  for (int expert = 0; expert < experts; ++expert) {
+    modules.push_back(
+        layer + ".experts." + std::to_string(expert) + "." + name);
+  }
+  std::optional<int> stacked;
+  if (!has(modules.front() + ".weight")) {
+    modules = {layer + ".switch_mlp." + name};
+    stacked = experts;
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const ExpertTensors found, find_experts(modules, stacked, rows, columns));
   return run_mlx("load", [&] {
-    ExpertMatrices matrices{.quantization = quantization};
-    if (uses_kernels(numerics_)) {
-      for (int expert = 0; expert < experts; ++expert) {
-        matrices.packed.push_back(pack_quantized(
-            *arena_,
-            rows,
-            columns,
-            bits,
-            group_size,
-            to_float_type(scales->type),
-            {part_of(*weight, expert, experts),
-             part_of(*scales, expert, experts),
-             part_of(*biases, expert, experts)}));
+    ExpertMatrices matrices = uses_kernels(numerics_)
+        ? pack_experts(found, experts, rows, columns)
+        : copy_experts(found, experts, rows, columns);
+    for (const auto* parts : {&found.weights, &found.scales, &found.biases}) {
+      for (const TensorView* part : *parts) {
+        folder_.release(*part);
       }
-    } else {
-      matrices.weight = copy_to_array({weight}, words);
-      matrices.scales = copy_to_array({scales}, groups);
-      matrices.biases = copy_to_array({biases}, groups);
-    }
-    if (numerics_ == Numerics::kExact) {
-      matrices.weight = to_f32(mx::dequantize(
-          matrices.weight,
-          to_f32(*matrices.scales),
-          to_f32(*matrices.biases),
-          group_size,
-          bits));
-      matrices.scales.reset();
-      matrices.biases.reset();
-    }
-    for (const auto* part : {weight, scales, biases}) {
-      folder_.release(*part);
     }
     return matrices;
   });
+}
+
+ExpertMatrices WeightSource::pack_experts(
+    const ExpertTensors& found,
+    int experts,
+    int rows,
+    int columns) const {
+  ExpertMatrices matrices;
+  for (int expert = 0; expert < experts; ++expert) {
+    const std::byte* weight = part_of(found.weights, expert, experts);
+    if (!found.quantization) {
+      matrices.packed.push_back(pack_dense(
+          *arena_,
+          rows,
+          columns,
+          to_float_type(found.weights.front()->type),
+          weight));
+      continue;
+    }
+    matrices.packed.push_back(pack_quantized(
+        *arena_,
+        rows,
+        columns,
+        found.quantization->bits,
+        found.quantization->group_size,
+        to_float_type(found.scales.front()->type),
+        {weight,
+         part_of(found.scales, expert, experts),
+         part_of(found.biases, expert, experts)}));
+  }
+  return matrices;
+}
+
+ExpertMatrices WeightSource::copy_experts(
+    const ExpertTensors& found,
+    int experts,
+    int rows,
+    int columns) const {
+  const bool is_native = numerics_ == Numerics::kNative;
+  const auto floats = [&](const auto& tensors, int width) {
+    const mx::array all = copy_to_array(tensors, {experts, rows, width});
+    return is_native ? all : to_f32(all);
+  };
+  if (!found.quantization) {
+    return {.weight = floats(found.weights, columns)};
+  }
+  const auto [group_size, bits] = *found.quantization;
+  mx::array weight =
+      copy_to_array(found.weights, {experts, rows, columns / 32 * bits});
+  mx::array scales = floats(found.scales, columns / group_size);
+  mx::array biases = floats(found.biases, columns / group_size);
+  if (!is_native) {
+    return {
+        .weight =
+            to_f32(mx::dequantize(weight, scales, biases, group_size, bits))};
+  }
+  return {
+      .weight = std::move(weight),
+      .scales = std::move(scales),
+      .biases = std::move(biases),
+      .quantization = *found.quantization};
 }
 
 } // namespace ingle

@@ -174,6 +174,28 @@ TEST(Qwen3Moe, PlannedWorkGrowsWithTheExpertsOfAToken) {
   EXPECT_EQ(work(8) - work(2), sizeof(float) * 6 * 256 * (2 * 96 + 64));
 }
 
+// As quantising a folder that was published leaves them.
+Json quantised_by_themselves() {
+  Json json = golden_case("qwen3_moe_as_published");
+  json["config"]["quantization"] =
+      golden_case("qwen3_moe_4bit")["config"]["quantization"];
+  return json;
+}
+
+TEST(Qwen3Moe, ExpertsByThemselvesMayBeQuantised) {
+  const std::vector<TokenId> prompt = {7};
+  std::vector<std::vector<float>> logits;
+  for (const Numerics numerics : {Numerics::kExact, Numerics::kNear}) {
+    const auto model = load({.numerics = numerics}, quantised_by_themselves());
+    ASSERT_TRUE(model.is_ok()) << model.status().message();
+    KvState kv = (*model)->make_kv();
+    logits.push_back(step(**model, kv, prompt));
+  }
+  for (size_t i = 0; i < logits[0].size(); ++i) {
+    EXPECT_NEAR(logits[1][i], logits[0][i], 0.12f) << i;
+  }
+}
+
 void expect_refused(
     const Json& golden,
     StatusCode code,
@@ -256,6 +278,12 @@ TEST(Qwen3Moe, TensorsThatDoNotFitAreNamed) {
       with_tensor("qwen3_moe_as_published", expert, leave_out),
       StatusCode::kCorruption,
       expert);
+  const std::string module = "model.layers.0.mlp.experts.3.gate_proj";
+  Json mixed = quantised_by_themselves();
+  mixed["config"]["quantization"][module] = {{"bits", 8}, {"group_size", 32}};
+  expect_refused(mixed, StatusCode::kCorruption, module);
+  mixed["config"]["quantization"][module] = false;
+  expect_refused(mixed, StatusCode::kCorruption, module);
   // One more than the config has.
   Json json = golden_case("qwen3_moe_as_published");
   json["config"]["num_experts"] = 7;
