@@ -60,7 +60,7 @@ size_t ArrayKvCache::bytes() const {
 
 size_t ArrayKvCache::bytes_for(int64_t positions, int step) const {
   const auto dim = static_cast<size_t>(shape_.head_dim);
-  const auto number = mx::size_of(shape_.dtype);
+  const size_t number = mx::size_of(shape_.dtype);
   size_t row = dim * number;
   if (shape_.quantization) {
     const auto [bits, group_size] = *shape_.quantization;
@@ -104,7 +104,7 @@ void ArrayKvCache::move_to_buffer_up_to(int64_t end) {
   for (const mx::array& part : parts_of(row, row)) {
     mx::Shape shape = part.shape();
     shape[2] = static_cast<int>(end - moved.begin);
-    moved.parts.push_back(mx::zeros(std::move(shape), part.dtype()));
+    moved.parts.push_back(mx::zeros(shape, part.dtype()));
   }
   if (rows_end > moved.begin) {
     for (size_t i = 0; i < moved.parts.size(); ++i) {

@@ -101,7 +101,7 @@ uint64_t MemoryPlan::work_bytes(int64_t positions) const {
   // what they multiply, and results.
   const ExpertsConfig& experts = config_.experts;
   const int64_t chosen =
-      int64_t{experts.per_token} * (2 * experts.intermediate_size + hidden) +
+      experts.per_token * (int64_t{2} * experts.intermediate_size + hidden) +
       experts.count;
   const uint64_t logits = product(config_.vocab_size, 2 * kFloat);
   if (uses_kernels(numerics_)) {
