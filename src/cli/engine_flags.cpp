@@ -47,7 +47,7 @@ void add_kv_flags(CLI::App& command, EngineFlags& flags) {
               "Elements that share a scale there, with --kv-quant 4 or 8 "
               "(default: 64)")
           ->type_name("32|64|128")
-          ->check(CLI::IsMember({32, 64, 128}).description(""));
+          ->check(CLI::IsMember({"32", "64", "128"}).description(""));
   command.parse_complete_callback([&flags, group_size] {
     if (group_size->count() > 0 && !flags.is_kv_uniform()) {
       throw CLI::ValidationError(

@@ -83,6 +83,17 @@ TEST(EngineFlagsTest, CacheOfOtherBitsOrGroupsIsRefused) {
   }
 }
 
+// CLI11 compares numbers as numbers, and names what isn't one without a cause.
+TEST(EngineFlagsTest, GroupSizeThatIsNoNumberIsToldWhatWouldDo) {
+  try {
+    parse("--kv-quant 4 --kv-group-size 6.5");
+    ADD_FAILURE();
+  } catch (const CLI::ParseError& error) {
+    EXPECT_NE(std::string(error.what()).find("64"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(EngineFlagsTest, MemoryBudgetIsGigabytesOrThreeQuartersOfTheMachine) {
   const auto usable = [](const std::string& line) {
     CLI::App app;

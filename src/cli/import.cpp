@@ -188,13 +188,13 @@ void add_import(CLI::App& app, const Environment& env, Run& run) {
       "a folder, with -4bit or what it is)");
   command
       ->add_option("--bits", flags->bits, "Bits of a weight, of a folder's (4)")
-      ->check(CLI::IsMember({2, 3, 4, 5, 6, 8}));
+      ->check(CLI::IsMember({"2", "3", "4", "5", "6", "8"}));
   command
       ->add_option(
           "--group-size",
           flags->group_size,
           "Weights that share a scale, of a folder's (64)")
-      ->check(CLI::IsMember({32, 64, 128}));
+      ->check(CLI::IsMember({"32", "64", "128"}));
   command->add_flag("--json", flags->json, "Print the report as JSON");
   command->footer(
       "Examples: ingle import model.Q4_1.gguf --out models/mine\n"
