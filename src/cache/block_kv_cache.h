@@ -45,9 +45,6 @@ class BlockKvCache final : public KvCache {
   std::shared_ptr<const KvLayerSnapshot> snapshot(
       int64_t length) const override;
 
-  const KvBlockShape& shape() const {
-    return shape_;
-  }
   // What extend() has given blocks of: for those who write them later.
   std::shared_ptr<const void> buffer() const {
     return buffer_;

@@ -13,10 +13,6 @@ class KvWindow {
   // positions: that a position sees, its own included; 0: all.
   explicit KvWindow(int positions = 0) : positions_(positions) {}
 
-  int positions() const {
-    return positions_;
-  }
-
   // The first position that a cache has to hold which goes on at `offset`.
   int64_t first_needed(int64_t offset) const {
     return positions_ == 0 ? 0 : std::max<int64_t>(0, offset - positions_);

@@ -24,7 +24,7 @@ class HubPlacesTest : public testing::Test {
       before_[name] = value ? std::optional<std::string>(value) : std::nullopt;
       ::unsetenv(name);
     }
-    set("HOME", "/home/u");
+    set("HOME", "/users/u");
   }
   ~HubPlacesTest() override {
     for (const auto& [name, value] : before_) {
@@ -40,8 +40,8 @@ class HubPlacesTest : public testing::Test {
 };
 
 TEST_F(HubPlacesTest, PlacesAreThoseOfTheHubsOwnLibraries) {
-  EXPECT_EQ(hub_places().cache, "/home/u/.cache/huggingface/hub");
-  EXPECT_EQ(hub_places().token_file, "/home/u/.cache/huggingface/token");
+  EXPECT_EQ(hub_places().cache, "/users/u/.cache/huggingface/hub");
+  EXPECT_EQ(hub_places().token_file, "/users/u/.cache/huggingface/token");
   EXPECT_EQ(hub_places().token, "");
   EXPECT_TRUE(hub_places().endpoint.starts_with("https://"));
   set("XDG_CACHE_HOME", "/caches");

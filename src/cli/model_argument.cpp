@@ -1,5 +1,6 @@
 #include "cli/model_argument.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/auto_pick.h"
@@ -131,6 +132,15 @@ Result<PickCandidate> candidate(
 
 Result<ModelPlace> pick_for_machine(const Environment& env) {
   INGLE_ASSIGN_OR_RETURN(const auto models, list_models(env));
+  const auto usual = std::ranges::find_if(models, is_default);
+  if (usual != models.end()) {
+    const auto only = candidate(env, *usual);
+    // The others' files are not looked at. Where something is wrong with it, to
+    // load it says what.
+    if (!only.is_ok() || pick_model({&*only, 1}, machine_memory()) != nullptr) {
+      return place_of(*usual);
+    }
+  }
   std::vector<KnownModel> usable;
   std::vector<PickCandidate> candidates; // the same ones
   for (const KnownModel& model : models) {
@@ -141,8 +151,6 @@ Result<ModelPlace> pick_for_machine(const Environment& env) {
     if (each.is_ok()) {
       usable.push_back(model);
       candidates.push_back(std::move(each).value());
-    } else if (is_default(model)) {
-      return place_of(model); // to load it says what is wrong with it
     }
   }
   if (const auto* picked = pick_model(candidates, machine_memory())) {

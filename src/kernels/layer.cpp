@@ -41,10 +41,6 @@ auto normed_row_of(
   };
 }
 
-bool has_format_of(const PackedMatrix& a, const PackedMatrix& b) {
-  return a.bits == b.bits && a.group_size == b.group_size && a.type == b.type;
-}
-
 int token_count(std::span<const AttentionRow> rows) {
   int count = 0;
   for (const AttentionRow& row : rows) {
@@ -170,7 +166,7 @@ class MlpPart {
         tokens_(tokens),
         is_gated_(view.up.matrix != nullptr),
         are_alike_(
-            is_gated_ && has_format_of(*view.gate.matrix, *view.up.matrix)),
+            is_gated_ && view.gate.matrix->has_format_of(*view.up.matrix)),
         normed_(context, tokens, {view.gate, is_gated_ ? view.up : view.gate}),
         activated_(context, tokens, {view.down}),
         residual_(context, view.down, view.residual, tokens, x, out) {

@@ -47,6 +47,11 @@ struct PackedMatrix {
   bool is_dense() const {
     return bits == 0;
   }
+  // True iff both can be multiplied side by side.
+  bool has_format_of(const PackedMatrix& other) const {
+    return bits == other.bits && group_size == other.group_size &&
+        type == other.type;
+  }
   int panels() const {
     return (rows + kPanelRows - 1) / kPanelRows;
   }

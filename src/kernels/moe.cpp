@@ -14,10 +14,6 @@ size_t product(int a, int b) {
   return static_cast<size_t>(a) * static_cast<size_t>(b);
 }
 
-bool has_format_of(const PackedMatrix& a, const PackedMatrix& b) {
-  return a.bits == b.bits && a.group_size == b.group_size && a.type == b.type;
-}
-
 // What moe_and_add() does, in two regions: which tokens an expert has is known
 // after the first.
 class Moe {
@@ -35,7 +31,7 @@ class Moe {
         experts_(view.router.matrix->rows),
         x_(x),
         out_(out),
-        are_alike_(has_format_of(view.gate.front(), view.up.front())),
+        are_alike_(view.gate.front().has_format_of(view.up.front())),
         choices_(product(tokens, view.top_k)),
         pairs_(choices_.size()),
         places_(choices_.size()),

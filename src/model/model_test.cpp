@@ -16,13 +16,11 @@
 #include "cache/block_kv_cache.h"
 #include "kernels/isa.h"
 #include "model/load_model.h"
+#include "model/testing/golden_models.h"
 #include "model/testing/tiny_llama.h"
-#include "model/testing/tiny_model.h"
 
 namespace ingle {
 namespace {
-
-using Json = nlohmann::json;
 
 // Of logits: f32 sums in another order than the oracle's; or activations, keys
 // and values of 15 bits. These random models make much of little: f32's own
@@ -40,13 +38,6 @@ Tolerance tolerance_of(Numerics numerics) {
 // With keys and values of few bits, a sum in another order moves an element
 // here and there to the next of its levels.
 constexpr Tolerance kFlippedElement{0.8f, 0.2f};
-
-std::vector<Json> golden_cases(const std::string& file) {
-  const auto text =
-      make_posix_file_system()->read(std::string(INGLE_TEST_DATA) + "/" + file);
-  const Json golden = Json::parse(*text);
-  return {golden["cases"].begin(), golden["cases"].end()};
-}
 
 const std::vector<Json>& llama_cases() {
   static const auto* cases =
@@ -95,31 +86,13 @@ std::unique_ptr<const Model> load_family(
     const RunOptions& run,
     const Json& golden,
     const Json& kv_config = Json::array()) {
-  TinyModel tiny{
-      golden["config"].dump(), {}, golden["config"].contains("quantization")};
-  for (const Json& tensor : golden["tensors"]) {
-    tiny.tensors.push_back({tensor[0], tensor[1]});
-    if (tensor[2].is_number()) {
-      tiny.tensors.back().exponent = tensor[2].get<int>();
-    }
-  }
-  const auto fs = make_memory_file_system();
-  EXPECT_TRUE(write_tiny_model(*fs, "/tiny", tiny).is_ok());
+  const auto fs = write_golden_model(golden);
   EXPECT_TRUE(
       write_file(*fs, "/tiny/kv_config.json", as_bytes(kv_config.dump()))
           .is_ok());
   auto model = load_model(*fs, "/tiny", run);
   EXPECT_TRUE(model.is_ok()) << model.status().message();
   return std::move(model).value();
-}
-
-std::vector<float>
-step(const Model& model, KvState& kv, std::span<const TokenId> tokens) {
-  const Row row{tokens, &kv, Logits::kLast};
-  const auto logits = run_step(model, {&row, 1});
-  EXPECT_TRUE(logits.is_ok()) << logits.status().message();
-  const float* data = (*logits)->data<float>();
-  return {data, data + model.config().vocab_size};
 }
 
 // Forwards all but the last `keep` tokens in chunks whose logits nobody wants.
@@ -151,23 +124,10 @@ TokenId argmax(const std::vector<float>& logits) {
       std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
-std::vector<TokenId> some_tokens(int n, int seed = 1) {
-  std::vector<TokenId> tokens;
-  for (int i = 0; i < n; ++i) {
-    tokens.push_back((i * 37 + seed * 101) % 256);
-  }
-  return tokens;
-}
-
 // Each way to compute: MLX's ops, and the kernels of each instruction set.
 std::vector<RunOptions> all_runs() {
-  std::vector<RunOptions> runs = {{.numerics = Numerics::kExact, .threads = 2}};
-  for (const Isa isa : supported_isas()) {
-    runs.push_back(
-        {.numerics = Numerics::kNear,
-         .threads = 2,
-         .isa = std::string(to_string(isa))});
-  }
+  std::vector<RunOptions> runs = near_runs();
+  runs.insert(runs.begin(), {.numerics = Numerics::kExact, .threads = 2});
   return runs;
 }
 
@@ -431,10 +391,16 @@ TEST_P(LongTest, window_prefill) {
   }
 }
 
-TEST_P(LongTest, kv_quant_on_write_chunk_invariant) {
-  if (!uses_kernels(GetParam().numerics)) {
-    GTEST_SKIP() << "MLX's dense products depend on their shape";
-  }
+// MLX's dense products depend on their shape: with the kernels alone.
+class LongKernelsTest : public LongTest {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Runs,
+    LongKernelsTest,
+    testing::ValuesIn(near_runs()),
+    name_of);
+
+TEST_P(LongKernelsTest, kv_quant_on_write_chunk_invariant) {
   load("qwen3_4bit", uniform(4, 3));
   KvState at_once = model_->make_kv();
   prefill(*model_, at_once, prompt_, kLength);
@@ -571,25 +537,6 @@ TEST(MlxModel, FailedStepIsAnErrorAndTakesItsStatesAlong) {
   KvState fresh = model->make_kv();
   EXPECT_EQ(step(*model, fresh, prompt).size(), 288u);
 }
-
-// Fails in a step's evaluation, when all layers have been appended to.
-class FailingModel final : public Model {
- public:
-  explicit FailingModel(const Model& model) : model_(model) {}
-  const ModelConfig& config() const override {
-    return model_.config();
-  }
-  KvState make_kv() const override {
-    return model_.make_kv();
-  }
-  std::optional<mx::array> forward(std::span<const Row> rows) const override {
-    static_cast<void>(model_.forward(rows));
-    throw std::runtime_error("no");
-  }
-
- private:
-  const Model& model_;
-};
 
 TEST(KernelModel, StateIsAsBeforeAFailedStep) {
   const auto model = load_tiny({.numerics = Numerics::kNear});

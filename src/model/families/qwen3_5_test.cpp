@@ -7,100 +7,31 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "kernels/isa.h"
 #include "model/load_model.h"
-#include "model/testing/tiny_model.h"
+#include "model/testing/golden_models.h"
 
 namespace ingle {
 namespace {
 
-using Json = nlohmann::json;
-
 Json golden_case(const std::string& name) {
-  const auto text = make_posix_file_system()->read(
-      std::string(INGLE_TEST_DATA) + "/tiny_hybrid.json");
-  const Json golden = Json::parse(*text);
-  for (const Json& each : golden["cases"]) {
-    if (each["name"] == name) {
-      return each;
-    }
-  }
-  ADD_FAILURE() << name;
-  return {};
+  return golden_case_in("tiny_hybrid.json", name);
 }
-
-Result<std::unique_ptr<const Model>> load(
-    const RunOptions& run,
-    const Json& golden) {
-  TinyModel tiny{
-      golden["config"].dump(), {}, golden["config"].contains("quantization")};
-  for (const Json& tensor : golden["tensors"]) {
-    tiny.tensors.push_back({tensor[0], tensor[1]});
-    if (tensor[2].is_number()) {
-      tiny.tensors.back().exponent = tensor[2].get<int>();
-    }
-  }
-  const auto fs = make_memory_file_system();
-  EXPECT_TRUE(write_tiny_model(*fs, "/tiny", tiny).is_ok());
-  return load_model(*fs, "/tiny", run);
-}
-
-std::vector<float>
-step(const Model& model, KvState& kv, std::span<const TokenId> tokens) {
-  const Row row{tokens, &kv, Logits::kLast};
-  const auto logits = run_step(model, {&row, 1});
-  EXPECT_TRUE(logits.is_ok()) << logits.status().message();
-  const float* data = (*logits)->data<float>();
-  return {data, data + model.config().vocab_size};
-}
-
-std::vector<TokenId> some_tokens(int n, int seed = 1) {
-  std::vector<TokenId> tokens;
-  for (int i = 0; i < n; ++i) {
-    tokens.push_back((i * 37 + seed * 101) % 256);
-  }
-  return tokens;
-}
-
-// Fails when all layers have been moved on.
-class FailingModel final : public Model {
- public:
-  explicit FailingModel(const Model& model) : model_(model) {}
-  const ModelConfig& config() const override {
-    return model_.config();
-  }
-  KvState make_kv() const override {
-    return model_.make_kv();
-  }
-  std::optional<mx::array> forward(std::span<const Row> rows) const override {
-    static_cast<void>(model_.forward(rows));
-    throw std::runtime_error("no");
-  }
-
- private:
-  const Model& model_;
-};
 
 // With the kernels, where it is the same bits.
 class Qwen3_5Test : public testing::TestWithParam<RunOptions> {
  protected:
   const std::unique_ptr<const Model> model =
-      std::move(load(GetParam(), golden_case("qwen3_5_4bit"))).value();
+      std::move(load_golden(GetParam(), golden_case("qwen3_5_4bit"))).value();
 };
 
 std::vector<RunOptions> kernel_runs() {
-  std::vector<RunOptions> runs = {
-      {.numerics = Numerics::kFast, .threads = 2},
+  std::vector<RunOptions> runs = near_runs();
+  runs.push_back({.numerics = Numerics::kFast, .threads = 2});
+  runs.push_back(
       {.numerics = Numerics::kNear,
        .threads = 2,
        .kv_quant = KvQuant::kUniform,
-       .kv = {8, 32}}};
-  for (const Isa isa : supported_isas()) {
-    runs.push_back(
-        {.numerics = Numerics::kNear,
-         .threads = 2,
-         .isa = std::string(to_string(isa))});
-  }
+       .kv = {8, 32}});
   return runs;
 }
 
@@ -193,7 +124,7 @@ TEST_P(Qwen3_5Test, StateIsAsBeforeAFailedStep) {
 }
 
 Status load_failure(const Json& golden) {
-  return load({.numerics = Numerics::kNear}, golden).status();
+  return load_golden({.numerics = Numerics::kNear}, golden).status();
 }
 
 void expect_refused(
@@ -215,7 +146,7 @@ constexpr float kFastMean = 0.08f;
 // Teacher-forced, as model_test.cpp does with the other numerics.
 TEST(Qwen3_5, FastIsNearTheOracle) {
   const Json golden = golden_case("qwen3_5_4bit");
-  const auto model = load({.numerics = Numerics::kFast}, golden);
+  const auto model = load_golden({.numerics = Numerics::kFast}, golden);
   ASSERT_TRUE(model.is_ok()) << model.status().message();
   for (const Json& answer : golden["answers"]) {
     KvState kv = (*model)->make_kv();
@@ -325,7 +256,7 @@ TEST(Qwen3_5, TextConfigComesBeforeTheRestOfTheFile) {
 
 TEST(Qwen3_5, LayersAreRecurrentByNameOrByInterval) {
   const auto layers = [](const Json& json) {
-    const auto model = load({.numerics = Numerics::kNear}, json);
+    const auto model = load_golden({.numerics = Numerics::kNear}, json);
     EXPECT_TRUE(model.is_ok()) << model.status().message();
     std::vector<bool> recurrent;
     for (const LayerConfig& layer : (*model)->config().layers) {

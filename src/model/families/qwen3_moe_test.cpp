@@ -6,70 +6,21 @@
 #include <mlx/memory.h>
 #include <nlohmann/json.hpp>
 
-#include "kernels/isa.h"
 #include "model/load_model.h"
 #include "model/memory_plan.h"
-#include "model/testing/tiny_model.h"
+#include "model/testing/golden_models.h"
 
 namespace ingle {
 namespace {
 
-using Json = nlohmann::json;
-
 Json golden_case(const std::string& name) {
-  const auto text = make_posix_file_system()->read(
-      std::string(INGLE_TEST_DATA) + "/tiny_moe.json");
-  const Json golden = Json::parse(*text);
-  for (const Json& each : golden["cases"]) {
-    if (each["name"] == name) {
-      return each;
-    }
-  }
-  ADD_FAILURE() << name;
-  return {};
-}
-
-std::unique_ptr<FileSystem> write(const Json& golden) {
-  TinyModel tiny{
-      golden["config"].dump(), {}, golden["config"].contains("quantization")};
-  for (const Json& tensor : golden["tensors"]) {
-    tiny.tensors.push_back({tensor[0], tensor[1]});
-    if (tensor[2].is_number()) {
-      tiny.tensors.back().exponent = tensor[2].get<int>();
-    }
-  }
-  auto fs = make_memory_file_system();
-  EXPECT_TRUE(write_tiny_model(*fs, "/tiny", tiny).is_ok());
-  return fs;
-}
-
-Result<std::unique_ptr<const Model>> load(
-    const RunOptions& run,
-    const Json& golden) {
-  return load_model(*write(golden), "/tiny", run);
-}
-
-std::vector<float>
-step(const Model& model, KvState& kv, std::span<const TokenId> tokens) {
-  const Row row{tokens, &kv, Logits::kLast};
-  const auto logits = run_step(model, {&row, 1});
-  EXPECT_TRUE(logits.is_ok()) << logits.status().message();
-  const float* data = (*logits)->data<float>();
-  return {data, data + model.config().vocab_size};
-}
-
-std::vector<TokenId> some_tokens(int n, int seed = 1) {
-  std::vector<TokenId> tokens;
-  for (int i = 0; i < n; ++i) {
-    tokens.push_back((i * 37 + seed * 101) % 256);
-  }
-  return tokens;
+  return golden_case_in("tiny_moe.json", name);
 }
 
 class Qwen3MoeTest : public testing::TestWithParam<RunOptions> {
  protected:
   void SetUp() override {
-    auto loaded = load(GetParam(), golden_case("qwen3_moe_4bit"));
+    auto loaded = load_golden(GetParam(), golden_case("qwen3_moe_4bit"));
     ASSERT_TRUE(loaded.is_ok()) << loaded.status().message();
     model = std::move(loaded).value();
   }
@@ -78,13 +29,8 @@ class Qwen3MoeTest : public testing::TestWithParam<RunOptions> {
 };
 
 std::vector<RunOptions> kernel_runs() {
-  std::vector<RunOptions> runs = {{.numerics = Numerics::kFast, .threads = 2}};
-  for (const Isa isa : supported_isas()) {
-    runs.push_back(
-        {.numerics = Numerics::kNear,
-         .threads = 2,
-         .isa = std::string(to_string(isa))});
-  }
+  std::vector<RunOptions> runs = near_runs();
+  runs.push_back({.numerics = Numerics::kFast, .threads = 2});
   return runs;
 }
 
@@ -135,8 +81,8 @@ TEST_P(Qwen3MoeTest, RowsOfAnyLengthTogetherEqualThemselvesAlone) {
 }
 
 TEST(Qwen3Moe, LayersHaveExpertsByStepButForThoseListed) {
-  const auto model =
-      load({.numerics = Numerics::kNear}, golden_case("qwen3_moe_mixed"));
+  const auto model = load_golden(
+      {.numerics = Numerics::kNear}, golden_case("qwen3_moe_mixed"));
   ASSERT_TRUE(model.is_ok()) << model.status().message();
   std::vector<bool> has_experts;
   for (const LayerConfig& layer : (*model)->config().layers) {
@@ -147,7 +93,7 @@ TEST(Qwen3Moe, LayersHaveExpertsByStepButForThoseListed) {
 
 TEST(Qwen3Moe, PlannedWeightsAreWhatTheLoadedModelHolds) {
   for (const char* name : {"qwen3_moe_as_published", "qwen3_moe_4bit"}) {
-    const auto fs = write(golden_case(name));
+    const auto fs = write_golden_model(golden_case(name));
     for (const Numerics numerics : {Numerics::kNear, Numerics::kExact}) {
       const RunOptions run{.numerics = numerics};
       const auto plan = MemoryPlan::of(*fs, "/tiny", run, 256);
@@ -167,7 +113,10 @@ TEST(Qwen3Moe, PlannedWorkGrowsWithTheExpertsOfAToken) {
   const auto work = [&](int per_token) {
     golden["config"]["num_experts_per_tok"] = per_token;
     const auto plan = MemoryPlan::of(
-        *write(golden), "/tiny", {.numerics = Numerics::kNear}, 256);
+        *write_golden_model(golden),
+        "/tiny",
+        {.numerics = Numerics::kNear},
+        256);
     return plan->at(1).work;
   };
   // A gate, what it multiplies, and a result: 2 * 96 + 64 floats.
@@ -186,7 +135,8 @@ TEST(Qwen3Moe, ExpertsByThemselvesMayBeQuantised) {
   const std::vector<TokenId> prompt = {7};
   std::vector<std::vector<float>> logits;
   for (const Numerics numerics : {Numerics::kExact, Numerics::kNear}) {
-    const auto model = load({.numerics = numerics}, quantised_by_themselves());
+    const auto model =
+        load_golden({.numerics = numerics}, quantised_by_themselves());
     ASSERT_TRUE(model.is_ok()) << model.status().message();
     KvState kv = (*model)->make_kv();
     logits.push_back(step(**model, kv, prompt));
@@ -200,7 +150,8 @@ void expect_refused(
     const Json& golden,
     StatusCode code,
     const std::string& named) {
-  const Status status = load({.numerics = Numerics::kNear}, golden).status();
+  const Status status =
+      load_golden({.numerics = Numerics::kNear}, golden).status();
   EXPECT_EQ(status.code(), code) << status.message();
   EXPECT_NE(status.message().find(named), std::string::npos)
       << status.message();
