@@ -113,7 +113,7 @@ struct AttentionView {
 };
 
 // x and o(attention(norm(x))), by its residual: [T, D]. Stores the tokens' keys
-// and values.
+// and values. `out` may be x, here and below.
 void attend_and_add(
     KernelContext& context,
     const AttentionView& view,
@@ -139,8 +139,7 @@ void mlp_and_add(
     const float* x,
     float* out);
 
-// Both, one after the other. Their views and rows see the same tokens. `out`
-// may be x.
+// Both, one after the other. Their views and rows see the same tokens.
 void decoder_layer(
     KernelContext& context,
     const AttentionView& attention,

@@ -73,9 +73,9 @@ struct ExpertsConfig {
   bool renormalises = false; // a token's weights add up to 1
 };
 
-// What the model computes is the dense decoder of families/decoder.h, in the
-// variant that these say, or a family's own composition of its parts. Each
-// family (families/families.h) sets them from its own fields.
+// What the model computes is the decoder of families/decoder.h in the variant
+// that these say. Each family (families/families.h) sets them from its own
+// fields.
 struct ModelConfig {
   std::string model_type; // as the file has it
   SupportTier tier = SupportTier::kGeneric;
@@ -97,7 +97,9 @@ struct ModelConfig {
   QkNorm qk_norm = QkNorm::kNone;
   bool has_attention_gates = false; // beside queries, in q_proj
   NormNames norms;
-  bool norms_add_one = false; // a norm multiplies by 1 + its weight
+  // A norm multiplies by 1 + its weight. With recurrent layers: as the file has
+  // it.
+  bool norms_add_one = false;
   Activation activation = Activation::kSilu;
   float embedding_scale = 1;
   float attention_scale = 0; // of the scores: 1 / sqrt(head_dim), if not given

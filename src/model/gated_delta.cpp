@@ -12,8 +12,6 @@
 namespace ingle {
 namespace {
 
-// ---- MLX's own ops
-
 // x: [n, ...] -> [begin, begin + count) of its first axis.
 mx::array slice_first(const mx::array& x, int begin, int count) {
   mx::Shape start(x.ndim(), 0);
@@ -142,8 +140,10 @@ mx::array run_row(
       row.qkv.dtype());
 }
 
-mx::array run_rows(
-    const Step& step,
+} // namespace
+
+mx::array gated_delta_and_add(
+    Step& step,
     const mx::array& x,
     const GatedDeltaWeights& weights,
     const GatedDeltaShape& shape,
@@ -173,9 +173,7 @@ mx::array run_rows(
   return mx::add(x, weights.out(mx::concatenate(std::move(rows), 0)));
 }
 
-// ---- The kernels
-
-GatedDeltaView view_of(
+GatedDeltaView kernel_view(
     const GatedDeltaWeights& weights,
     const GatedDeltaShape& shape,
     float eps) {
@@ -191,62 +189,6 @@ GatedDeltaView view_of(
       .decay_bias = weights.decay_bias.data<float>(),
       .head_norm = norm_view(weights.head_norm, eps),
       .shape = shape};
-}
-
-mx::array run_kernel(
-    const Step& step,
-    const mx::array& x,
-    const GatedDeltaWeights& weights,
-    const GatedDeltaShape& shape,
-    float eps,
-    size_t layer) {
-  std::vector<GatedDeltaRow> rows;
-  std::vector<RecurrentCache::Buffer> buffers;
-  for (const Row& row : step.rows()) {
-    auto& cache = static_cast<RecurrentCache&>(row.kv->layer(layer));
-    const auto tokens = static_cast<int>(row.tokens.size());
-    const auto [before, after] = cache.extend(tokens);
-    rows.push_back({tokens, before, after});
-    for (auto& buffer : cache.buffers()) {
-      buffers.push_back(std::move(buffer));
-    }
-  }
-  CpuKernels& kernels = *step.kernels();
-  const bool is_ready_now = is_ready(x);
-  mx::array out = computed_from(
-      x,
-      kernels,
-      x.shape(0),
-      x.shape(1),
-      [&kernels,
-       &weights,
-       &shape,
-       eps,
-       rows = std::move(rows),
-       buffers = std::move(buffers)](const float* in, float* result) {
-        gated_delta_and_add(
-            kernels.context(), view_of(weights, shape, eps), rows, in, result);
-      });
-  for (const Row& row : step.rows()) {
-    if (!is_ready_now) {
-      row.kv->set_writer(out);
-    }
-  }
-  return out;
-}
-
-} // namespace
-
-mx::array gated_delta_and_add(
-    Step& step,
-    const mx::array& x,
-    const GatedDeltaWeights& weights,
-    const GatedDeltaShape& shape,
-    float eps,
-    size_t layer) {
-  return step.kernels() != nullptr
-      ? run_kernel(step, x, weights, shape, eps, layer)
-      : run_rows(step, x, weights, shape, eps, layer);
 }
 
 std::unique_ptr<KvCache> make_recurrent_cache(

@@ -1,6 +1,6 @@
-// The op of a recurrent layer's first half, beside those of ops.h: a gated
-// delta net. Yang et al., "Gated Delta Networks: Improving Mamba2 with Delta
-// Rule" (2024); kernels/gated_delta.h says what it computes.
+// A block that is a gated delta net, of recurrent layers. Yang et al., "Gated
+// Delta Networks: Improving Mamba2 with Delta Rule" (2024);
+// kernels/gated_delta.h says what it computes.
 //
 // Letters: T tokens of all rows together, D hidden size.
 // Threads: as in ops.h, and it throws the same.
@@ -26,9 +26,8 @@ struct GatedDeltaWeights {
   mx::array head_norm; // [value_dim], of what a head reads
 };
 
-// x + out(gated(delta(norm(x)))): [T, D]. Moves the state in layer `layer` of
-// the rows' caches on by their tokens. On the kernels a token's results are
-// the same bits however a prompt is cut.
+// x + out(gated(delta(norm(x)))), in MLX's own ops: [T, D]. Moves the state in
+// layer `layer` of the rows' caches on by their tokens.
 mx::array gated_delta_and_add(
     Step& step,
     const mx::array& x,
@@ -37,7 +36,13 @@ mx::array gated_delta_and_add(
     float eps,
     size_t layer);
 
-// The cache of a layer that this op moves on. `dtype`: that of activations in
+// What the kernels see of it.
+GatedDeltaView kernel_view(
+    const GatedDeltaWeights& weights,
+    const GatedDeltaShape& shape,
+    float eps);
+
+// The cache of a layer that it moves on. `dtype`: that of activations in
 // MLX's own ops.
 std::unique_ptr<KvCache> make_recurrent_cache(
     const GatedDeltaShape& shape,

@@ -1,6 +1,6 @@
 // The kernels' gated delta net against MLX's own ops in f32, on the same
 // weights; at once, and as a part of MLX's graph.
-#include "model/gated_delta.h"
+#include "model/block.h"
 
 #include <cmath>
 #include <optional>
@@ -84,7 +84,7 @@ class GatedDeltaOpTest : public testing::TestWithParam<Isa> {
     const std::vector<TokenId> ids(static_cast<size_t>(x.shape(0)));
     const Row row{ids, &kv, Logits::kAll};
     Step step({&row, 1}, with);
-    return gated_delta_and_add(step, x, weights.delta, kShape, kEps, 0);
+    return run_blocks(step, x, {&block, 1}, kEps);
   }
   static void finish(KvState& kv, const mx::array& out) {
     auto outputs = kv.pending_arrays();
@@ -95,6 +95,7 @@ class GatedDeltaOpTest : public testing::TestWithParam<Isa> {
 
   CpuKernels kernels{GetParam(), 2, Numerics::kNear};
   Weights weights;
+  const Block block = GatedDeltaBlock{weights.delta, kShape, 0};
 };
 
 TEST_P(GatedDeltaOpTest, IsNearThatOfMlxsOps) {
@@ -155,8 +156,7 @@ TEST_P(GatedDeltaOpTest, RowsEachHaveTheirState) {
     const Row rows[] = {
         {std::span(ids).first(9), &first}, {std::span(ids).first(3), &second}};
     Step step(rows, with);
-    const mx::array out =
-        gated_delta_and_add(step, x, weights.delta, kShape, kEps, 0);
+    const mx::array out = run_blocks(step, x, {&block, 1}, kEps);
     finish(first, out);
     finish(second, out);
     EXPECT_LT(

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cache/block_kv_cache.h"
+#include "cache/recurrent_cache.h"
 #include "model/kernel_compute.h"
 
 namespace ingle {
@@ -74,64 +75,131 @@ BlockKvCache& cache_of(const Row& row, size_t layer) {
   return static_cast<BlockKvCache&>(row.kv->layer(layer));
 }
 
-// Where each of `count` layers from `first` on keeps its rows' tokens, for
-// which there is room then: layer by layer, [count, rows].
-std::vector<AttentionRow> extend(const Step& step, size_t first, size_t count) {
-  std::vector<AttentionRow> extended;
-  extended.reserve(count * step.rows().size());
-  for (size_t layer = first; layer < first + count; ++layer) {
+RecurrentCache& state_of(const Row& row, size_t layer) {
+  return static_cast<RecurrentCache&>(row.kv->layer(layer));
+}
+
+// Blocks one after the other, once.
+class BlockRun {
+ public:
+  // Makes room for the step's tokens in the rows' caches.
+  BlockRun(Step& step, int tokens, std::span<const Block> blocks, float eps)
+      : kernels_(*step.kernels()),
+        blocks_(blocks),
+        eps_(eps),
+        tokens_(tokens),
+        rows_(step.rows().size()) {
+    attended_.reserve(blocks.size() * rows_);
+    angles_.reserve(blocks.size());
+    for (const Block& block : blocks) {
+      if (const auto* attention = std::get_if<AttentionBlock>(&block)) {
+        angles_.push_back(step.angles(attention->rope));
+        extend(step, *attention);
+      } else if (const auto* delta = std::get_if<GatedDeltaBlock>(&block)) {
+        extend(step, *delta);
+      }
+    }
+  }
+
+  // For a run that is not now: keeps who owns what the rows' caches gave.
+  void hold_caches(const Step& step) {
+    for (const Block& block : blocks_) {
+      for (const Row& row : step.rows()) {
+        if (const auto* attention = std::get_if<AttentionBlock>(&block)) {
+          buffers_.push_back(cache_of(row, attention->layer).buffer());
+        } else if (const auto* delta = std::get_if<GatedDeltaBlock>(&block)) {
+          for (auto& buffer : state_of(row, delta->layer).buffers()) {
+            buffers_.push_back(std::move(buffer));
+          }
+        }
+      }
+    }
+  }
+
+  void operator()(const float* x, float* out) {
+    for (size_t i = 0; i < blocks_.size(); x = out) {
+      i += run(i, x, out);
+    }
+  }
+
+ private:
+  void extend(const Step& step, const AttentionBlock& block) {
     for (const Row& row : step.rows()) {
-      BlockKvCache& cache = cache_of(row, layer);
+      BlockKvCache& cache = cache_of(row, block.layer);
       const int64_t position = cache.offset() + cache.pending();
       const auto tokens = static_cast<int>(row.tokens.size());
       std::byte* blocks = cache.extend(tokens);
-      extended.push_back({tokens, position, blocks, cache.first_block()});
+      attended_.push_back({tokens, position, blocks, cache.first_block()});
     }
   }
-  return extended;
-}
-
-// Who owns that.
-std::vector<std::shared_ptr<const void>>
-buffers_of(const Step& step, size_t first, size_t count) {
-  std::vector<std::shared_ptr<const void>> buffers;
-  for (size_t layer = first; layer < first + count; ++layer) {
+  void extend(const Step& step, const GatedDeltaBlock& block) {
     for (const Row& row : step.rows()) {
-      buffers.push_back(cache_of(row, layer).buffer());
+      const auto tokens = static_cast<int>(row.tokens.size());
+      const auto [before, after] = state_of(row, block.layer).extend(tokens);
+      moved_.push_back({tokens, before, after});
     }
   }
-  return buffers;
-}
 
-// What starts with attention, of `count` layers whose caches get room for the
-// step's tokens: compute(extended, x, out).
-template <class Compute>
-mx::array computed_with_caches(
-    const Step& step,
-    const mx::array& x,
-    size_t first,
-    size_t count,
-    Compute compute) {
-  auto extended = extend(step, first, count);
-  if (is_ready(x)) {
-    return computed(*step.kernels(), x.shape(0), x.shape(1), [&](float* out) {
-      compute(extended, x.data<float>(), out);
-    });
+  // Gives how many blocks that were: attention and an MLP after it are one
+  // region of the pool.
+  size_t run(size_t i, const float* x, float* out) {
+    if (const auto* attention = std::get_if<AttentionBlock>(&blocks_[i])) {
+      const auto* mlp = i + 1 < blocks_.size()
+          ? std::get_if<MlpWeights>(&blocks_[i + 1])
+          : nullptr;
+      return run(*attention, mlp, x, out);
+    }
+    KernelContext& context = kernels_.context();
+    if (const auto* delta = std::get_if<GatedDeltaBlock>(&blocks_[i])) {
+      const auto rows = std::span(moved_).subspan(next_moved_, rows_);
+      next_moved_ += rows_;
+      gated_delta_and_add(
+          context,
+          kernel_view(delta->weights, delta->shape, eps_),
+          rows,
+          x,
+          out);
+    } else if (const auto* mlp = std::get_if<MlpWeights>(&blocks_[i])) {
+      mlp_and_add(context, view_of(*mlp, eps_), tokens_, x, out);
+    } else {
+      const auto& moe = std::get<MoeWeights>(blocks_[i]);
+      moe_and_add(context, kernel_view(moe, eps_), tokens_, x, out);
+    }
+    return 1;
   }
-  mx::array out = computed_later(
-      x,
-      x.shape(0),
-      x.shape(1),
-      [extended = std::move(extended),
-       buffers = buffers_of(step, first, count),
-       compute = std::move(compute)](const float* in, float* result) {
-        compute(extended, in, result);
-      });
-  for (const Row& row : step.rows()) {
-    row.kv->set_writer(out);
+
+  // `mlp`: null if there is none.
+  size_t run(
+      const AttentionBlock& block,
+      const MlpWeights* mlp,
+      const float* x,
+      float* out) {
+    KernelContext& context = kernels_.context();
+    const auto rows = std::span(attended_).subspan(next_ * rows_, rows_);
+    const AttentionView view = view_of(
+        block.weights, block.shape, block.rope, angles_[next_].get(), eps_);
+    ++next_;
+    if (mlp == nullptr) {
+      attend_and_add(context, view, rows, x, out);
+      return 1;
+    }
+    decoder_layer(context, view, view_of(*mlp, eps_), rows, x, out);
+    return 2;
   }
-  return out;
-}
+
+  CpuKernels& kernels_;
+  std::span<const Block> blocks_;
+  float eps_;
+  int tokens_; // of x: where no block looks back, maybe not all of the step's
+  size_t rows_;
+  // Of each block of attention, one after the other, its rows'.
+  std::vector<AttentionRow> attended_;
+  std::vector<std::shared_ptr<const RopeAngles>> angles_; // its own
+  std::vector<GatedDeltaRow> moved_; // of gated delta nets
+  size_t next_ = 0; // block of attention
+  size_t next_moved_ = 0; // row
+  std::vector<std::shared_ptr<const void>> buffers_;
+};
 
 } // namespace
 
@@ -149,85 +217,23 @@ mx::array kernel_embed(
       });
 }
 
-mx::array kernel_attend_and_add(
+mx::array kernel_run_blocks(
     Step& step,
     const mx::array& x,
-    const AttentionWeights& weights,
-    const AttentionShape& shape,
-    const Rope* rope,
-    float eps,
-    size_t layer) {
-  return computed_with_caches(
-      step,
-      x,
-      layer,
-      1,
-      [&kernels = *step.kernels(),
-       &weights,
-       &shape,
-       rope,
-       angles = step.angles(rope),
-       eps](std::span<const AttentionRow> rows, const float* in, float* out) {
-        attend_and_add(
-            kernels.context(),
-            view_of(weights, shape, rope, angles.get(), eps),
-            rows,
-            in,
-            out);
-      });
-}
-
-mx::array kernel_mlp_and_add(
-    CpuKernels& kernels,
-    const mx::array& x,
-    const MlpWeights& weights,
+    std::span<const Block> blocks,
     float eps) {
-  return computed_from(
-      x,
-      kernels,
-      x.shape(0),
-      x.shape(1),
-      [&kernels, &weights, eps, tokens = x.shape(0)](
-          const float* in, float* out) {
-        mlp_and_add(kernels.context(), view_of(weights, eps), tokens, in, out);
-      });
-}
-
-mx::array kernel_decoder_layers(
-    Step& step,
-    const mx::array& x,
-    std::span<const DecoderLayer> layers,
-    float eps,
-    size_t first) {
-  std::vector<std::shared_ptr<const RopeAngles>> angles;
-  angles.reserve(layers.size());
-  for (const DecoderLayer& layer : layers) {
-    angles.push_back(step.angles(layer.rope));
+  BlockRun run(step, x.shape(0), blocks, eps);
+  if (is_ready(x)) {
+    return computed(*step.kernels(), x.shape(0), x.shape(1), [&](float* out) {
+      run(x.data<float>(), out);
+    });
   }
-  return computed_with_caches(
-      step,
-      x,
-      first,
-      layers.size(),
-      [&kernels = *step.kernels(), layers, angles = std::move(angles), eps](
-          std::span<const AttentionRow> extended, const float* in, float* out) {
-        const size_t rows = extended.size() / layers.size();
-        for (size_t i = 0; i < layers.size(); ++i) {
-          const DecoderLayer& layer = layers[i];
-          decoder_layer(
-              kernels.context(),
-              view_of(
-                  layer.attention,
-                  layer.shape,
-                  layer.rope,
-                  angles[i].get(),
-                  eps),
-              view_of(layer.mlp, eps),
-              extended.subspan(i * rows, rows),
-              i == 0 ? in : out,
-              out);
-        }
-      });
+  run.hold_caches(step);
+  mx::array out = computed_later(x, x.shape(0), x.shape(1), std::move(run));
+  for (const Row& row : step.rows()) {
+    row.kv->set_writer(out);
+  }
+  return out;
 }
 
 mx::array kernel_take_rows(

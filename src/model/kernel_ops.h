@@ -1,10 +1,12 @@
-// The ops of ops.h on the CPU kernels. Where its input is there, an op computes
-// at once: what it touches is still in the processor's caches, and no thread of
-// MLX's has to be woken. Where it is not (an op of MLX's made it), the op is a
-// primitive, which computes when it is evaluated, on the thread of its stream;
-// all that it is given by reference, and the caches, outlive that.
+// Blocks, and the ops of ops.h, on the CPU kernels. Where its input is there,
+// an op computes at once: what it touches is still in the processor's caches,
+// and no thread of MLX's has to be woken. Where it is not (an op of MLX's made
+// it), the op is a primitive, which computes when it is evaluated, on the
+// thread of its stream; all that it is given by reference, and the caches,
+// outlive that.
 #pragma once
 
+#include "model/block.h"
 #include "model/ops.h"
 
 namespace ingle {
@@ -15,28 +17,12 @@ mx::array kernel_embed(
     const Matrix& embedding,
     float scale);
 
-mx::array kernel_attend_and_add(
+// blocks: at least one.
+mx::array kernel_run_blocks(
     Step& step,
     const mx::array& x,
-    const AttentionWeights& weights,
-    const AttentionShape& shape,
-    const Rope* rope,
-    float eps,
-    size_t layer);
-
-mx::array kernel_mlp_and_add(
-    CpuKernels& kernels,
-    const mx::array& x,
-    const MlpWeights& weights,
+    std::span<const Block> blocks,
     float eps);
-
-// layers: at least one.
-mx::array kernel_decoder_layers(
-    Step& step,
-    const mx::array& x,
-    std::span<const DecoderLayer> layers,
-    float eps,
-    size_t first);
 
 mx::array kernel_take_rows(
     CpuKernels& kernels,

@@ -32,14 +32,20 @@ class Weights {
  public:
   // `is_other`: with layer norms and biases, and a plain MLP.
   explicit Weights(const Rope& rope, bool is_other = false)
-      : layers{layer(rope, is_other), layer(rope, is_other)},
-        head(matrix(kVocab, kHidden, 8)) {}
+      : head(matrix(kVocab, kHidden, 8)) {
+    add_layer(rope, is_other);
+    add_layer(rope, is_other);
+  }
+
+  const MlpWeights& mlp() const {
+    return std::get<MlpWeights>(blocks[1]);
+  }
 
  private:
   Arena arena_; // before what is packed in it
 
  public:
-  std::vector<DecoderLayer> layers;
+  std::vector<Block> blocks; // two layers
   Matrix head;
 
  private:
@@ -77,19 +83,22 @@ class Weights {
     mx::eval(values);
     return values;
   }
-  DecoderLayer layer(const Rope& rope, bool is_other) {
-    DecoderLayer made{attention(), kShape, &rope, mlp()};
+  void add_layer(const Rope& rope, bool is_other) {
+    AttentionBlock attention{
+        some_attention(), kShape, &rope, blocks.size() / 2};
+    MlpWeights mlp = some_mlp();
     if (is_other) {
-      made.attention.norm_bias = bias(kHidden);
-      made.attention.o.bias = bias(kHidden);
-      made.mlp.norm_bias = bias(kHidden);
-      made.mlp.up.reset();
-      made.mlp.gate.bias = bias(kInner);
-      made.mlp.activation = Activation::kGelu;
+      attention.weights.norm_bias = bias(kHidden);
+      attention.weights.o.bias = bias(kHidden);
+      mlp.norm_bias = bias(kHidden);
+      mlp.up.reset();
+      mlp.gate.bias = bias(kInner);
+      mlp.activation = Activation::kGelu;
     }
-    return made;
+    blocks.emplace_back(std::move(attention));
+    blocks.emplace_back(std::move(mlp));
   }
-  AttentionWeights attention() {
+  AttentionWeights some_attention() {
     const int q = kShape.heads * kShape.head_dim;
     const int kv = kShape.kv_heads * kShape.head_dim;
     return {
@@ -100,7 +109,7 @@ class Weights {
         linear(kHidden, q)};
   }
   // The formats of gate and up differ, as a file's may.
-  MlpWeights mlp() {
+  MlpWeights some_mlp() {
     return {
         norm(),
         linear(kInner, kHidden, 8),
@@ -131,7 +140,7 @@ class KernelOpsTest : public testing::TestWithParam<Isa> {
     const std::vector<TokenId> ids(static_cast<size_t>(x.shape(0)));
     const Row row{ids, &kv, Logits::kAll};
     Step step({&row, 1}, with);
-    return decoder_layers(step, x, std::span(of.layers).first(1), kEps, 0);
+    return run_blocks(step, x, std::span(of.blocks).first(2), kEps);
   }
   mx::array run(KvState& kv, CpuKernels* with, const mx::array& x) {
     return run(kv, with, x, weights);
@@ -189,15 +198,15 @@ TEST_P(KernelOpsTest, LayerOfTheOtherKindIsNearThatOfMlxsOps) {
     finish(theirs, expected);
     EXPECT_LT(relative_error(out, expected), attention_layer_bound(16));
   }
-  const Step with({}, &kernels);
+  Step with({}, &kernels);
   const Step without({}, nullptr);
-  const auto& mlp = other.layers[0].mlp;
+  const MlpWeights& mlp = other.mlp();
   for (const int tokens : {1, 23}) {
     const mx::array x = some_tokens(tokens);
     EXPECT_LT(
         relative_error(
-            mlp_and_add(with, x, mlp, kEps),
-            mlp_and_add(without, x, mlp, kEps)),
+            run_blocks(with, x, std::span(other.blocks).subspan(1, 1), kEps),
+            mlp_and_add(x, mlp, kEps)),
         kMlpLayerBound);
     const auto logits = [&](const Step& step) {
       return norm_and_head(
@@ -208,15 +217,15 @@ TEST_P(KernelOpsTest, LayerOfTheOtherKindIsNearThatOfMlxsOps) {
 }
 
 TEST_P(KernelOpsTest, MlpAndHeadAreNearThoseOfMlxsOps) {
-  const Step with({}, &kernels);
+  Step with({}, &kernels);
   const Step without({}, nullptr);
   for (const int tokens : {1, 23}) {
     const mx::array x = some_tokens(tokens);
-    const auto& mlp = weights.layers[0].mlp;
+    const MlpWeights& mlp = weights.mlp();
     EXPECT_LT(
         relative_error(
-            mlp_and_add(with, x, mlp, kEps),
-            mlp_and_add(without, x, mlp, kEps)),
+            run_blocks(with, x, std::span(weights.blocks).subspan(1, 1), kEps),
+            mlp_and_add(x, mlp, kEps)),
         kMlpLayerBound);
     EXPECT_LT(
         relative_error(
@@ -235,21 +244,22 @@ TEST_P(KernelOpsTest, EmbeddingIsThatOfMlxsOps) {
   EXPECT_LT(relative_error(out, expected), 1e-6);
 }
 
-TEST_P(KernelOpsTest, LayersTogetherGiveTheBitsOfOneAfterTheOther) {
+TEST_P(KernelOpsTest, BlocksTogetherGiveTheBitsOfOneAfterTheOther) {
   KvState together = make_kv(&kernels, 2);
   KvState apart = make_kv(&kernels, 2);
-  const std::span layers(weights.layers);
+  const std::span blocks(weights.blocks);
   for (const int tokens : {40, 1, 3}) {
     const mx::array x = some_tokens(tokens);
     const std::vector<TokenId> ids(static_cast<size_t>(tokens));
     const Row rows[] = {{ids, &together}, {ids, &apart}};
     Step all({&rows[0], 1}, &kernels);
-    const mx::array out = decoder_layers(all, x, layers, kEps, 0);
+    const mx::array out = run_blocks(all, x, blocks, kEps);
     finish(together, out);
     Step each({&rows[1], 1}, &kernels);
-    const mx::array middle = decoder_layers(each, x, layers.first(1), kEps, 0);
-    const mx::array expected =
-        decoder_layers(each, middle, layers.last(1), kEps, 1);
+    mx::array expected = x;
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      expected = run_blocks(each, expected, blocks.subspan(i, 1), kEps);
+    }
     finish(apart, expected);
     EXPECT_TRUE(mx::array_equal(out, expected).item<bool>());
   }
@@ -257,7 +267,7 @@ TEST_P(KernelOpsTest, LayersTogetherGiveTheBitsOfOneAfterTheOther) {
 
 // An op of a family that has no kernel runs on MLX; what follows it is then
 // evaluated with it. Its result may have any layout.
-TEST_P(KernelOpsTest, LayersAfterAnOpOfMlxsGiveTheSameBits) {
+TEST_P(KernelOpsTest, BlocksAfterAnOpOfMlxsGiveTheSameBits) {
   // Two layers, and two rows of a prompt each.
   const auto make_rows = [&] {
     std::vector<KvState> states;
@@ -273,7 +283,7 @@ TEST_P(KernelOpsTest, LayersAfterAnOpOfMlxsGiveTheSameBits) {
     const Row rows[] = {
         {all.first(1), &states[0]}, {all.subspan(1), &states[1]}};
     Step step(rows, &kernels);
-    return decoder_layers(step, x, weights.layers, kEps, 0);
+    return run_blocks(step, x, weights.blocks, kEps);
   };
   const auto finish_rows = [](std::vector<KvState>& states, mx::array out) {
     mx::eval(out);

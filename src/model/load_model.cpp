@@ -3,7 +3,7 @@
 #include "base/cores.h"
 #include "model/blas_threads.h"
 #include "model/config.h"
-#include "model/families/families.h"
+#include "model/families/decoder.h"
 #include "model/kv_config.h"
 #include "model/run_mlx.h"
 #include "model/weight_source.h"
@@ -55,9 +55,7 @@ Result<std::unique_ptr<const Model>> load_model(
       std::move(on_progress),
       kernels ? &kernels->arena() : nullptr);
   INGLE_ASSIGN_OR_RETURN(
-      auto model,
-      find_family(config.model_type)
-          ->load(config, kv, weights, std::move(kernels)));
+      auto model, load_decoder(config, kv, weights, std::move(kernels)));
   INGLE_RETURN_IF_ERROR(weights.check_all_used());
   return model;
 }

@@ -1,6 +1,6 @@
 #include "model/make_kv_state.h"
 
-#include "model/families/decoder.h"
+#include "model/families/layer_weights.h"
 #include "model/gated_delta.h"
 #include "model/ops.h"
 

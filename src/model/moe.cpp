@@ -3,13 +3,10 @@
 #include <mlx/fast.h>
 #include <mlx/ops.h>
 
-#include "kernels/moe.h"
 #include "model/kernel_compute.h"
 
 namespace ingle {
 namespace {
-
-// ---- MLX's own ops
 
 // Of each token, in the order of the experts' indices.
 struct Choices {
@@ -30,7 +27,10 @@ Choices choose(const mx::array& logits, int top_k, bool renormalises) {
       renormalises ? mx::divide(weights, mx::sum(weights, -1, true)) : weights};
 }
 
-mx::array run_ops(const mx::array& x, const MoeWeights& weights, float eps) {
+} // namespace
+
+mx::array
+moe_and_add(const mx::array& x, const MoeWeights& weights, float eps) {
   const mx::array normed = mx::fast::rms_norm(x, weights.norm, eps);
   const Choices choices =
       choose(weights.router(normed), weights.top_k, weights.renormalises);
@@ -46,9 +46,7 @@ mx::array run_ops(const mx::array& x, const MoeWeights& weights, float eps) {
   return mx::add(x, mx::astype(sum, x.dtype()));
 }
 
-// ---- The kernels
-
-MoeView view_of(const MoeWeights& weights, float eps) {
+MoeView kernel_view(const MoeWeights& weights, float eps) {
   return {
       .norm = norm_view(weights.norm, eps),
       .router = linear_view(weights.router),
@@ -57,27 +55,6 @@ MoeView view_of(const MoeWeights& weights, float eps) {
       .down = weights.down.packed,
       .top_k = weights.top_k,
       .renormalises = weights.renormalises};
-}
-
-} // namespace
-
-mx::array moe_and_add(
-    const Step& step,
-    const mx::array& x,
-    const MoeWeights& weights,
-    float eps) {
-  if (step.kernels() == nullptr) {
-    return run_ops(x, weights, eps);
-  }
-  return computed_from(
-      x,
-      *step.kernels(),
-      x.shape(0),
-      x.shape(1),
-      [&kernels = *step.kernels(), &weights, eps, tokens = x.shape(0)](
-          const float* in, float* out) {
-        moe_and_add(kernels.context(), view_of(weights, eps), tokens, in, out);
-      });
 }
 
 } // namespace ingle

@@ -1,11 +1,11 @@
-// The op of a layer's second half that is a mixture of experts, beside those of
-// ops.h; kernels/moe.h says what it computes.
+// A block that is a mixture of experts; kernels/moe.h says what it computes.
 //
 // Letters: T tokens of all rows together, D hidden size, E experts, M inner
 //          size of one.
 // Threads: as in ops.h, and it throws the same.
 #pragma once
 
+#include "kernels/moe.h"
 #include "model/ops.h"
 
 namespace ingle {
@@ -21,12 +21,10 @@ struct MoeWeights {
 };
 
 // x + sum(weight * down(silu(gate(n)) * up(n))) over each token's experts,
-// n = norm(x): [T, D]. On the kernels a token's results are the same bits
-// whatever tokens are beside it.
-mx::array moe_and_add(
-    const Step& step,
-    const mx::array& x,
-    const MoeWeights& weights,
-    float eps);
+// n = norm(x), in MLX's own ops: [T, D].
+mx::array moe_and_add(const mx::array& x, const MoeWeights& weights, float eps);
+
+// What the kernels see of it.
+MoeView kernel_view(const MoeWeights& weights, float eps);
 
 } // namespace ingle

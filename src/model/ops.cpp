@@ -220,9 +220,6 @@ mx::array attend_and_add(
     const Rope* rope,
     float eps,
     size_t layer) {
-  if (step.kernels() != nullptr) {
-    return kernel_attend_and_add(step, x, weights, shape, rope, eps, layer);
-  }
   return add_residual(
       x,
       weights.o(attend_rows(step, x, weights, shape, rope, eps, layer)),
@@ -230,14 +227,8 @@ mx::array attend_and_add(
       eps);
 }
 
-mx::array mlp_and_add(
-    const Step& step,
-    const mx::array& x,
-    const MlpWeights& weights,
-    float eps) {
-  if (step.kernels() != nullptr) {
-    return kernel_mlp_and_add(*step.kernels(), x, weights, eps);
-  }
+mx::array
+mlp_and_add(const mx::array& x, const MlpWeights& weights, float eps) {
   const mx::array normed = norm_first(weights, x, eps);
   const mx::array gate = activate(weights.activation, weights.gate(normed));
   return add_residual(
@@ -246,24 +237,6 @@ mx::array mlp_and_add(
           weights.up ? mx::multiply(gate, (*weights.up)(normed)) : gate),
       weights.residual,
       eps);
-}
-
-mx::array decoder_layers(
-    Step& step,
-    const mx::array& x,
-    std::span<const DecoderLayer> layers,
-    float eps,
-    size_t first) {
-  if (step.kernels() != nullptr && !layers.empty()) {
-    return kernel_decoder_layers(step, x, layers, eps, first);
-  }
-  mx::array out = x;
-  for (const DecoderLayer& layer : layers) {
-    out = attend_and_add(
-        step, out, layer.attention, layer.shape, layer.rope, eps, first++);
-    out = mlp_and_add(step, out, layer.mlp, eps);
-  }
-  return out;
 }
 
 std::optional<mx::array> take_wanted(const Step& step, const mx::array& x) {

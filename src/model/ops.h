@@ -1,6 +1,6 @@
-// What model families are written in: ops as coarse as a fused CPU kernel needs
-// them, and no coarser. Each is one call of the CPU kernels (kernel_ops.h), or
-// a composition of MLX's own ops.
+// What model families are written in, beside blocks (block.h): each op is one
+// call of the CPU kernels (kernel_ops.h), or a composition of MLX's own ops.
+// What blocks are of MLX's own ops stands here, too.
 //
 // Letters: T tokens of all rows together, D hidden size, H heads, L tokens of
 //          one row, V vocabulary.
@@ -92,9 +92,9 @@ class Step {
 // `scale`: [T, D].
 mx::array embed(const Step& step, const Matrix& embedding, float scale = 1);
 
-// x + o(attention(norm(x))), with what the weights have more: [T, D]. Appends
-// the rows' new keys and values to layer `layer` of their caches. `rope` may be
-// null: no positions.
+// x + o(attention(norm(x))), with what the weights have more, in MLX's own ops:
+// [T, D]. Appends the rows' new keys and values to layer `layer` of their
+// caches. `rope` may be null: no positions.
 mx::array attend_and_add(
     Step& step,
     const mx::array& x,
@@ -105,29 +105,9 @@ mx::array attend_and_add(
     size_t layer);
 
 // x + down(activation(gate(n)) * up(n)), n = norm(x), with what the weights
-// have more; without `up` x + down(activation(gate(n))): [T, D].
-mx::array mlp_and_add(
-    const Step& step,
-    const mx::array& x,
-    const MlpWeights& weights,
-    float eps);
-
-struct DecoderLayer {
-  AttentionWeights attention;
-  AttentionShape shape;
-  const Rope* rope = nullptr; // null: no positions
-  MlpWeights mlp;
-};
-
-// mlp_and_add(attend_and_add(x)) of one layer after the other: [T, D]. The
-// first one's cache is layer `first`. On the kernels they are one evaluation:
-// what is prepared for each by itself takes a percent of a step of one token.
-mx::array decoder_layers(
-    Step& step,
-    const mx::array& x,
-    std::span<const DecoderLayer> layers,
-    float eps,
-    size_t first);
+// have more; without `up` x + down(activation(gate(n))). In MLX's own ops:
+// [T, D].
+mx::array mlp_and_add(const mx::array& x, const MlpWeights& weights, float eps);
 
 // The tokens of x whose logits the rows want: all that the last layer's MLP and
 // the head need. Nothing where there are none.
@@ -144,7 +124,7 @@ mx::array norm_and_head(
     float soft_cap = 0,
     const mx::array* norm_bias = nullptr);
 
-// The cache of a layer that these ops append to.
+// The cache of a layer that attention appends to.
 std::unique_ptr<KvCache>
 make_kv_cache(const AttentionShape& shape, mx::Dtype dtype, bool for_kernels);
 

@@ -1,12 +1,8 @@
 #include "model/families/decoder.h"
 
-#include <array>
-
-#include <mlx/ops.h>
-#include <mlx/transforms.h>
-
+#include "model/block.h"
+#include "model/families/layer_weights.h"
 #include "model/make_kv_state.h"
-#include "model/ops.h"
 #include "model/run_mlx.h"
 
 namespace ingle {
@@ -14,7 +10,7 @@ namespace {
 
 struct Weights {
   Matrix embedding; // [V, D]
-  std::vector<DecoderLayer> layers;
+  std::vector<Block> blocks;
   mx::array norm; // [D]
   std::optional<mx::array> norm_bias; // [D], of a layer norm
   std::optional<Matrix> head; // [V, D]; none: tied to the embedding
@@ -34,9 +30,14 @@ class Decoder final : public Model {
     for (const RopeConfig& rope : config_.ropes) {
       ropes_.emplace_back(rope, config_.head_dim);
     }
-    for (size_t i = 0; i < config_.layers.size(); ++i) {
-      const std::optional<size_t> rope = config_.layers[i].rope;
-      weights_.layers[i].rope = rope ? &ropes_[*rope] : nullptr;
+    for (size_t i = 0; i < weights_.blocks.size(); ++i) {
+      Block& block = weights_.blocks[i];
+      if (auto* attention = std::get_if<AttentionBlock>(&block)) {
+        const std::optional<size_t> rope =
+            config_.layers[attention->layer].rope;
+        attention->rope = rope ? &ropes_[*rope] : nullptr;
+      }
+      looking_back_ = looks_back(block) ? i + 1 : looking_back_;
     }
   }
 
@@ -52,18 +53,14 @@ class Decoder final : public Model {
   std::optional<mx::array> forward(std::span<const Row> rows) const override {
     Step step(rows, kernels_.get());
     const float eps = config_.rms_norm_eps;
+    const std::span blocks(weights_.blocks);
     mx::array x = embed(step, weights_.embedding, config_.embedding_scale);
-    const std::span layers(weights_.layers);
-    const size_t last = layers.size() - 1;
-    x = decoder_layers(step, x, layers.first(last), eps, 0);
-    const DecoderLayer& layer = layers[last];
-    x = attend_and_add(
-        step, x, layer.attention, layer.shape, layer.rope, eps, last);
+    x = run_blocks(step, x, blocks.first(looking_back_), eps);
     const std::optional<mx::array> wanted = take_wanted(step, x);
     if (!wanted) {
       return std::nullopt;
     }
-    x = mlp_and_add(step, *wanted, layer.mlp, eps);
+    x = run_blocks(step, *wanted, blocks.subspan(looking_back_), eps);
     const Matrix& head = weights_.head ? *weights_.head : weights_.embedding;
     return norm_and_head(
         step,
@@ -85,288 +82,130 @@ class Decoder final : public Model {
   Weights weights_;
   std::unique_ptr<CpuKernels> kernels_;
   std::vector<Rope> ropes_;
+  // Blocks up to the last that looks back: what comes after them is computed of
+  // the tokens whose logits are wanted.
+  size_t looking_back_ = 0;
 };
 
-} // namespace
+// Where a file has the weights: by themselves, or beside those of a part that
+// sees or hears, as MLX's converters put them or as they were published.
+struct Places {
+  std::string model;
+  std::string head;
 
-AttentionShape attention_shape(
-    const ModelConfig& config,
-    const LayerConfig& layer,
-    const std::optional<KvQuantization>& kv) {
-  return {
-      config.num_attention_heads,
-      config.num_key_value_heads,
-      config.head_dim,
-      config.attention_scale,
-      config.attention_soft_cap,
-      layer.window,
-      kv};
-}
-
-Result<mx::array> take_norm(
-    const ModelConfig& config,
-    WeightSource& weights,
-    const std::string& path,
-    int width,
-    float scale) {
-  INGLE_ASSIGN_OR_RETURN(auto norm, weights.take(path + ".weight", {width}));
-  if (!config.norms_add_one && scale == 1) {
-    return norm;
+  std::string layer(size_t i) const {
+    return model + ".layers." + std::to_string(i);
   }
-  return run_mlx("load", [&] {
-    const mx::array one =
-        mx::array(config.norms_add_one ? 1.0f : 0.0f, norm.dtype());
-    mx::array applied =
-        mx::multiply(mx::add(norm, one), mx::array(scale, norm.dtype()));
-    mx::eval(applied);
-    return applied;
-  });
-}
+};
 
-namespace {
-
-// One of a layer; nothing where the layer has none of that kind.
-Result<std::optional<mx::array>> take_layer_norm(
-    const ModelConfig& config,
-    WeightSource& weights,
-    const std::string& layer,
-    const std::string& name) {
-  if (name.empty()) {
-    return std::optional<mx::array>();
-  }
-  INGLE_ASSIGN_OR_RETURN(
-      auto norm,
-      take_norm(config, weights, layer + "." + name, config.hidden_size));
-  return std::optional<mx::array>(std::move(norm));
-}
-
-// The bias of a norm; nothing where it has none.
-Result<std::optional<mx::array>> take_norm_bias(
-    const ModelConfig& config,
-    WeightSource& weights,
-    const std::string& path) {
-  if (!config.layer_norms) {
-    return std::optional<mx::array>();
-  }
-  INGLE_ASSIGN_OR_RETURN(
-      auto bias, weights.take(path + ".bias", {config.hidden_size}));
-  return std::optional<mx::array>(std::move(bias));
-}
-
-Result<std::optional<mx::array>> take_qk_norm(
-    const ModelConfig& config,
-    WeightSource& weights,
-    const std::string& path,
-    int width) {
-  if (config.qk_norm == QkNorm::kNone) {
-    return std::optional<mx::array>();
-  }
-  INGLE_ASSIGN_OR_RETURN(
-      auto norm,
-      take_norm(
-          config,
-          weights,
-          path,
-          config.qk_norm == QkNorm::kHead ? config.head_dim : width));
-  return std::optional<mx::array>(std::move(norm));
-}
-
-// Of queries, keys and values.
-Result<std::vector<Linear>> take_projections(
-    const ModelConfig& config,
-    WeightSource& weights,
-    const std::string& path) {
-  const int hidden = config.hidden_size;
-  const int q_width = config.num_attention_heads * config.head_dim;
-  const int kv_width = config.num_key_value_heads * config.head_dim;
-  const int gates_width = config.has_attention_gates ? q_width : 0;
-  if (config.fused_qkv) {
-    return weights.take_linears(
-        path + "qkv_proj",
-        hidden,
-        std::array{q_width, kv_width, kv_width},
-        config.qkv_bias);
-  }
-  std::vector<Linear> projections;
-  for (const auto& [name, width] :
-       {std::pair{"q_proj", q_width + gates_width},
-        std::pair{"k_proj", kv_width},
-        std::pair{"v_proj", kv_width}}) {
-    INGLE_ASSIGN_OR_RETURN(
-        auto projection,
-        weights.take_linear(path + name, hidden, width, config.qkv_bias));
-    projections.push_back(std::move(projection));
-  }
-  return projections;
-}
-
-} // namespace
-
-Result<AttentionWeights> take_attention(
-    const ModelConfig& config,
-    WeightSource& weights,
-    const std::string& layer) {
-  const int hidden = config.hidden_size;
-  const int q_width = config.num_attention_heads * config.head_dim;
-  const int kv_width = config.num_key_value_heads * config.head_dim;
-  const std::string path = layer + ".self_attn.";
-  INGLE_ASSIGN_OR_RETURN(
-      auto norm,
-      take_layer_norm(config, weights, layer, config.norms.before_attention));
-  INGLE_ASSIGN_OR_RETURN(
-      auto norm_bias,
-      take_norm_bias(
-          config, weights, layer + "." + config.norms.before_attention));
-  INGLE_ASSIGN_OR_RETURN(auto qkv, take_projections(config, weights, path));
-  INGLE_ASSIGN_OR_RETURN(
-      auto o,
-      weights.take_linear(
-          path + "o_proj", q_width, hidden, config.output_bias));
-  INGLE_ASSIGN_OR_RETURN(
-      auto q_norm, take_qk_norm(config, weights, path + "q_norm", q_width));
-  INGLE_ASSIGN_OR_RETURN(
-      auto k_norm, take_qk_norm(config, weights, path + "k_norm", kv_width));
-  INGLE_ASSIGN_OR_RETURN(
-      auto added_norm,
-      take_layer_norm(config, weights, layer, config.norms.after_attention));
-  weights.drop(path + "rotary_emb.inv_freq"); // older files store the table
-  return AttentionWeights{
-      std::move(norm),
-      std::move(qkv[0]),
-      std::move(qkv[1]),
-      std::move(qkv[2]),
-      std::move(o),
-      std::move(q_norm),
-      std::move(k_norm),
-      {std::move(added_norm), config.residual_scale},
-      config.has_attention_gates,
-      std::move(norm_bias)};
-}
-
-namespace {
-
-// The gate and, unless the MLP is plain, what it gates.
-Result<std::vector<Linear>> take_gate_and_up(
-    const ModelConfig& config,
-    WeightSource& weights,
-    const std::string& path) {
-  const int hidden = config.hidden_size;
-  const int inner = config.intermediate_size;
-  const bool bias = config.mlp_bias;
-  if (config.mlp == MlpKind::kFusedGated) {
-    return weights.take_linears(
-        path + "gate_up_proj", hidden, std::array{inner, inner}, bias);
-  }
-  std::vector<Linear> linears;
-  const auto take = [&](const char* name) -> Status {
-    INGLE_ASSIGN_OR_RETURN(
-        auto linear, weights.take_linear(path + name, hidden, inner, bias));
-    linears.push_back(std::move(linear));
-    return Status::ok();
-  };
-  if (config.mlp == MlpKind::kPlain) {
-    INGLE_RETURN_IF_ERROR(take("c_fc"));
-  } else {
-    INGLE_RETURN_IF_ERROR(take("gate_proj"));
-    INGLE_RETURN_IF_ERROR(take("up_proj"));
-  }
-  return linears;
-}
-
-} // namespace
-
-Result<MlpWeights> take_mlp(
-    const ModelConfig& config,
-    WeightSource& weights,
-    const std::string& layer) {
-  const std::string path = layer + ".mlp.";
-  INGLE_ASSIGN_OR_RETURN(
-      auto norm,
-      take_layer_norm(config, weights, layer, config.norms.before_mlp));
-  INGLE_ASSIGN_OR_RETURN(
-      auto norm_bias,
-      take_norm_bias(config, weights, layer + "." + config.norms.before_mlp));
-  INGLE_ASSIGN_OR_RETURN(auto in, take_gate_and_up(config, weights, path));
-  INGLE_ASSIGN_OR_RETURN(
-      auto down,
-      weights.take_linear(
-          path + (config.mlp == MlpKind::kPlain ? "c_proj" : "down_proj"),
-          config.intermediate_size,
-          config.hidden_size,
-          config.mlp_bias));
-  INGLE_ASSIGN_OR_RETURN(
-      auto added_norm,
-      take_layer_norm(config, weights, layer, config.norms.after_mlp));
-  return MlpWeights{
-      std::move(norm),
-      std::move(in.front()),
-      in.size() > 1 ? std::optional(std::move(in.back())) : std::nullopt,
-      std::move(down),
-      config.activation,
-      {std::move(added_norm), config.residual_scale},
-      std::move(norm_bias)};
-}
-
-Result<std::optional<Matrix>> take_head(
-    const ModelConfig& config,
-    WeightSource& weights,
-    const std::string& path) {
-  if (config.tie_word_embeddings.value_or(!weights.has(path + ".weight"))) {
-    // Some files store the embedding twice.
-    for (const char* part : {".weight", ".scales", ".biases"}) {
-      weights.drop(path + part);
+Places places_in(const WeightSource& weights) {
+  const Places known[] = {
+      {"language_model.model", "language_model.lm_head"},
+      {"model.language_model", "lm_head"}};
+  for (const Places& places : known) {
+    if (weights.has(places.model + ".embed_tokens.weight")) {
+      return places;
     }
-    return std::optional<Matrix>();
   }
-  INGLE_ASSIGN_OR_RETURN(
-      auto head,
-      weights.take_matrix(path, config.vocab_size, config.hidden_size));
-  return std::optional<Matrix>(std::move(head));
+  return {"model", "lm_head"};
 }
+
+// Parts that see, and that guess tokens ahead.
+void drop_other_parts(WeightSource& weights) {
+  for (const char* prefix :
+       {"model.visual.", "vision_tower.", "mtp.", "language_model.mtp."}) {
+    weights.drop_all(prefix);
+  }
+}
+
+// Families with convolutions have norms that multiply by 1 + w in files as they
+// were published; MLX's converters add the one.
+bool adds_one(
+    const ModelConfig& config,
+    const WeightSource& weights,
+    const Places& places) {
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    if (config.layers[i].is_recurrent) {
+      return has_taps_last(
+          weights, places.layer(i) + ".linear_attn.conv1d.weight");
+    }
+  }
+  return config.norms_add_one;
+}
+
+Status take_layer(
+    const ModelConfig& config,
+    const std::optional<KvQuantization>& kv,
+    WeightSource& weights,
+    const std::string& path,
+    size_t i,
+    std::vector<Block>& blocks) {
+  const LayerConfig& layer = config.layers[i];
+  if (layer.is_recurrent) {
+    INGLE_ASSIGN_OR_RETURN(auto delta, take_gated_delta(config, weights, path));
+    blocks.emplace_back(
+        GatedDeltaBlock{std::move(delta), config.gated_delta, i});
+  } else {
+    INGLE_ASSIGN_OR_RETURN(
+        auto attention, take_attention(config, weights, path));
+    blocks.emplace_back(AttentionBlock{
+        std::move(attention), attention_shape(config, layer, kv), nullptr, i});
+  }
+  if (layer.has_experts) {
+    INGLE_ASSIGN_OR_RETURN(auto moe, take_moe(config, weights, path));
+    blocks.emplace_back(std::move(moe));
+  } else {
+    INGLE_ASSIGN_OR_RETURN(auto mlp, take_mlp(config, weights, path));
+    blocks.emplace_back(std::move(mlp));
+  }
+  return Status::ok();
+}
+
+Result<Weights> take_weights(
+    const ModelConfig& config,
+    const KvQuantizations& kv,
+    WeightSource& weights,
+    const Places& places) {
+  const int hidden = config.hidden_size;
+  INGLE_ASSIGN_OR_RETURN(
+      auto embedding,
+      weights.take_matrix(
+          places.model + ".embed_tokens", config.vocab_size, hidden));
+  std::vector<Block> blocks;
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    INGLE_RETURN_IF_ERROR(
+        take_layer(config, kv[i], weights, places.layer(i), i, blocks));
+  }
+  const std::string norm_path = places.model + ".norm";
+  INGLE_ASSIGN_OR_RETURN(
+      auto norm,
+      take_norm(config, weights, norm_path, hidden, config.logits_scale));
+  INGLE_ASSIGN_OR_RETURN(
+      auto norm_bias, take_norm_bias(config, weights, norm_path));
+  INGLE_ASSIGN_OR_RETURN(auto head, take_head(config, weights, places.head));
+  return Weights{
+      std::move(embedding),
+      std::move(blocks),
+      std::move(norm),
+      std::move(norm_bias),
+      std::move(head)};
+}
+
+} // namespace
 
 Result<std::unique_ptr<const Model>> load_decoder(
     const ModelConfig& config,
     const KvQuantizations& kv,
     WeightSource& weights,
     std::unique_ptr<CpuKernels> kernels) {
-  INGLE_ASSIGN_OR_RETURN(
-      auto embedding,
-      weights.take_matrix(
-          "model.embed_tokens", config.vocab_size, config.hidden_size));
-  std::vector<DecoderLayer> layers;
-  for (const LayerConfig& layer : config.layers) {
-    const std::string path = "model.layers." + std::to_string(layers.size());
-    INGLE_ASSIGN_OR_RETURN(
-        auto attention, take_attention(config, weights, path));
-    INGLE_ASSIGN_OR_RETURN(auto mlp, take_mlp(config, weights, path));
-    layers.push_back(
-        {std::move(attention),
-         attention_shape(config, layer, kv[layers.size()]),
-         nullptr,
-         std::move(mlp)});
-  }
-  INGLE_ASSIGN_OR_RETURN(
-      auto norm,
-      take_norm(
-          config,
-          weights,
-          "model.norm",
-          config.hidden_size,
-          config.logits_scale));
-  INGLE_ASSIGN_OR_RETURN(
-      auto norm_bias, take_norm_bias(config, weights, "model.norm"));
-  INGLE_ASSIGN_OR_RETURN(auto head, take_head(config, weights));
+  const Places places = places_in(weights);
+  drop_other_parts(weights);
+  ModelConfig own = config;
+  own.norms_add_one = adds_one(config, weights, places);
+  INGLE_ASSIGN_OR_RETURN(auto taken, take_weights(own, kv, weights, places));
   return run_mlx("load", [&] {
     return std::unique_ptr<const Model>(std::make_unique<Decoder>(
-        config,
-        kv,
-        Weights{
-            std::move(embedding),
-            std::move(layers),
-            std::move(norm),
-            std::move(norm_bias),
-            std::move(head)},
-        std::move(kernels)));
+        std::move(own), kv, std::move(taken), std::move(kernels)));
   });
 }
 

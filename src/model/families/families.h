@@ -1,6 +1,5 @@
-// The families of models: what each says of the dense decoder
-// (families/decoder.h), in its own fields of config.json, or what it composes
-// of the decoder's parts and others.
+// The families of models: what each says of the decoder (families/decoder.h),
+// in its own fields of config.json.
 //
 // Source: the classes of the same names in Hugging Face transformers, and
 // mlx-lm, which the goldens are made with.
@@ -12,7 +11,6 @@
 #include <vector>
 
 #include "model/config.h"
-#include "model/families/decoder.h"
 #include "model/field_reader.h"
 #include "model/rope_fields.h"
 
@@ -36,12 +34,6 @@ struct Family {
   // Layers with a window are its own affair; else they are refused.
   bool takes_layer_types = false;
   NormEps norm_eps{};
-  // As load_decoder().
-  Result<std::unique_ptr<const Model>> (*load)(
-      const ModelConfig& config,
-      const KvQuantizations& kv,
-      WeightSource& weights,
-      std::unique_ptr<CpuKernels> kernels) = load_decoder;
   SupportTier tier = SupportTier::kGeneric;
 };
 
@@ -117,16 +109,5 @@ Status read_qwen3_5(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_qwen3_moe(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_smollm3(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_starcoder2(FieldReader&, const std::string& origin, ModelConfig&);
-
-Result<std::unique_ptr<const Model>> load_qwen3_5(
-    const ModelConfig&,
-    const KvQuantizations&,
-    WeightSource&,
-    std::unique_ptr<CpuKernels>);
-Result<std::unique_ptr<const Model>> load_qwen3_moe(
-    const ModelConfig&,
-    const KvQuantizations&,
-    WeightSource&,
-    std::unique_ptr<CpuKernels>);
 
 } // namespace ingle

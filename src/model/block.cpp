@@ -1,0 +1,47 @@
+#include "model/block.h"
+
+#include "model/kernel_ops.h"
+
+namespace ingle {
+namespace {
+
+// A block in MLX's own ops.
+struct RunBlock {
+  Step& step;
+  const mx::array& x;
+  float eps;
+
+  mx::array operator()(const AttentionBlock& block) const {
+    return attend_and_add(
+        step, x, block.weights, block.shape, block.rope, eps, block.layer);
+  }
+  mx::array operator()(const GatedDeltaBlock& block) const {
+    return gated_delta_and_add(
+        step, x, block.weights, block.shape, eps, block.layer);
+  }
+  mx::array operator()(const MlpWeights& weights) const {
+    return mlp_and_add(x, weights, eps);
+  }
+  mx::array operator()(const MoeWeights& weights) const {
+    return moe_and_add(x, weights, eps);
+  }
+};
+
+} // namespace
+
+mx::array run_blocks(
+    Step& step,
+    const mx::array& x,
+    std::span<const Block> blocks,
+    float eps) {
+  if (step.kernels() != nullptr && !blocks.empty()) {
+    return kernel_run_blocks(step, x, blocks, eps);
+  }
+  mx::array out = x;
+  for (const Block& block : blocks) {
+    out = std::visit(RunBlock{step, out, eps}, block);
+  }
+  return out;
+}
+
+} // namespace ingle
