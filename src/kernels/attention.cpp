@@ -452,7 +452,7 @@ void Attention::attend_blocks(int thread, const Item& item) {
   const int rows = item.tokens * heads_per_kv();
   PartialAttention* totals = running_of(thread);
   for (int r = 0; r < rows; ++r) {
-    clear(totals[r], shape_.padded_dim());
+    start(totals[r], query_index(item, r));
   }
   for (int64_t block = item.first_block; block <= item.last_block; ++block) {
     attend_block(thread, item, block);
@@ -486,11 +486,20 @@ float* Attention::attended_of(int query) const {
       static_cast<ptrdiff_t>(query) * view_.head_dim;
 }
 
+// What a query has before it has seen anything: nothing, or its head's sink.
+void Attention::start(PartialAttention& total, int query) const {
+  clear(total, shape_.padded_dim());
+  if (view_.sinks != nullptr) {
+    total.max = view_.sinks[query % view_.heads] * kLog2E;
+    total.weight = 1;
+  }
+}
+
 // What the query's blocks add up to, in their order.
 void Attention::merge_head(int thread, int query, float* out) {
   PartialAttention& total = *running_of(thread);
   const PartialAttention* partials = partials_of(query);
-  clear(total, shape_.padded_dim());
+  start(total, query);
   for (int b = 0; b < token(query / view_.heads).blocks; ++b) {
     context_.set.merge(total, partials[b], shape_.padded_dim());
   }

@@ -75,6 +75,7 @@ class Attention {
   float* attended_of(int query) const;
   void merge(int thread);
   void merge_head(int thread, int query, float* out);
+  void start(PartialAttention& total, int query) const;
   size_t item_rows() const;
   PartialAttention* running_of(int thread);
   size_t query_at(int thread, int kv_head, int row) const;

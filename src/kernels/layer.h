@@ -96,6 +96,9 @@ struct AttentionView {
   // q gives each head's query and then, as wide, its gate: what the head
   // attends to is multiplied by the gate's sigmoid. Not with norms_all_heads.
   bool has_gates = false;
+  // Of each head a score more, as if of a position whose value is 0: [heads];
+  // null: none. Not scaled, nor capped.
+  const float* sinks = nullptr;
   ResidualView residual{};
   int heads = 0;
   int kv_heads = 0;

@@ -33,6 +33,7 @@ struct LayerConfig {
   bool has_gates = false;
   bool has_layer_norm = false;
   bool is_plain = false; // the MLP, with the precise gelu
+  bool has_sinks = false;
 
   int query_stride() const {
     return has_gates ? 2 * head_dim : head_dim;
@@ -55,6 +56,9 @@ class Layer {
     norm = random_floats(random, kHidden);
     bias = random_floats(random, 2 * q_width + kInner);
     norm_bias = random_floats(random, kHidden);
+    sinks = random_floats(random, c.heads);
+    sinks[0] = 40; // above all scores: little is left of them
+    sinks[1] = -40;
   }
 
   AttentionView attention(
@@ -67,6 +71,7 @@ class Layer {
         .v = view(v),
         .o = view(o),
         .has_gates = config.has_gates,
+        .sinks = config.has_sinks ? sinks.data() : nullptr,
         .heads = config.heads,
         .kv_heads = config.kv_heads,
         .head_dim = config.head_dim,
@@ -96,6 +101,7 @@ class Layer {
   std::vector<float> norm;
   std::vector<float> bias;
   std::vector<float> norm_bias;
+  std::vector<float> sinks;
 
  private:
   NormView first_norm() const {
@@ -273,7 +279,12 @@ std::vector<double> exact(const Layer& layer, const Sequence& sequence) {
         }
         scores.push_back(score);
       }
-      const double max = *std::max_element(scores.begin(), scores.end());
+      double max = *std::max_element(scores.begin(), scores.end());
+      if (c.has_sinks) {
+        const double sink = layer.sinks[static_cast<size_t>(h)];
+        max = std::max(max, sink);
+        total = std::exp(sink - max);
+      }
       for (int t = first; t <= p; ++t) {
         const auto at = static_cast<size_t>(t);
         const double score = scores[static_cast<size_t>(t - first)];
@@ -340,7 +351,10 @@ std::vector<LayerConfig> layer_configs() {
        .kv_bits = 4,
        .sharpness = 0.1f},
       {.heads = 4, .head_dim = 40, .bits = 0, .has_gates = true},
-      {.has_bias = true, .has_gates = true}};
+      {.has_bias = true, .has_gates = true},
+      {.heads = 8, .has_bias = true, .has_sinks = true},
+      {.window = 20, .soft_cap = 5, .has_sinks = true},
+      {.kv_bits = 4, .sharpness = 0.1f, .has_sinks = true}};
 }
 
 TEST_P(LayerTest, AttentionIsNearTheExact) {

@@ -80,16 +80,50 @@ mx::array scores_of(
       scalar(kUnseen, scores));
 }
 
+// [H] in the queries' type.
+std::optional<mx::array> sinks_like(
+    const mx::array& queries,
+    const std::optional<mx::array>& sinks) {
+  return sinks ? std::optional(mx::astype(*sinks, queries.dtype()))
+               : std::nullopt;
+}
+
+// The same beside the scores: [1, kv_heads, H / kv_heads, L, 1].
+mx::array sink_scores(
+    const mx::array& sinks,
+    const mx::array& queries,
+    const AttentionShape& shape) {
+  const int group = shape.heads / shape.kv_heads;
+  return mx::broadcast_to(
+      mx::reshape(
+          *sinks_like(queries, sinks), {1, shape.kv_heads, group, 1, 1}),
+      {1, shape.kv_heads, group, queries.shape(2), 1});
+}
+
+// Over the last axis; the sinks' share is nobody's.
+mx::array softmax(
+    const mx::array& scores,
+    const std::optional<mx::array>& sinks) {
+  const std::vector<int> axis = {-1};
+  if (!sinks) {
+    return mx::softmax(scores, axis, true);
+  }
+  const mx::array all =
+      mx::softmax(mx::concatenate({scores, *sinks}, -1), axis, true);
+  return mx::slice(all, mx::Shape(5, 0), scores.shape());
+}
+
 // The scores are there in full.
 mx::array attend_in_full(
     const mx::array& queries,
     const KvView& kv,
     const AttentionShape& shape,
-    const mx::array& mask) {
-  const mx::array weights = mx::softmax(
+    const mx::array& mask,
+    const std::optional<mx::array>& sinks) {
+  const mx::array weights = softmax(
       scores_of(group_heads(queries, shape), kv.keys, shape, mask),
-      std::vector<int>{-1},
-      true);
+      sinks ? std::optional(sink_scores(*sinks, queries, shape))
+            : std::nullopt);
   return mx::reshape(
       multiply_rows(weights, kv.values, shape, false), queries.shape());
 }
@@ -124,7 +158,8 @@ mx::array attend(
     const mx::array& queries,
     const KvView& kv,
     const AttentionShape& shape,
-    int64_t offset) {
+    int64_t offset,
+    const std::optional<mx::array>& sinks) {
   const int length = queries.shape(2);
   const int64_t end = kv.begin + kv.keys.rows.shape(2);
   const bool all_see_all = shape.window == 0 || end <= shape.window;
@@ -134,11 +169,13 @@ mx::array attend(
         kv.keys.rows,
         kv.values.rows,
         shape.scale,
-        length > 1 ? "causal" : "");
+        length > 1 ? "causal" : "",
+        {},
+        sinks_like(queries, sinks));
   }
   if (shape.kv && shape.window == 0 && shape.soft_cap == 0 && length > 1 &&
       end > kTile) {
-    return attend_in_tiles(queries, kv, shape, offset, kTile);
+    return attend_in_tiles(queries, kv, shape, offset, kTile, sinks);
   }
   const int64_t begin = shape.window == 0
       ? kv.begin
@@ -153,10 +190,16 @@ mx::array attend(
   const mx::array mask = attention_mask(
       offset, length, begin, static_cast<int>(end - begin), shape.window);
   if (shape.kv || shape.soft_cap > 0) {
-    return attend_in_full(queries, near, shape, mask);
+    return attend_in_full(queries, near, shape, mask, sinks);
   }
   return mx::fast::scaled_dot_product_attention(
-      queries, near.keys.rows, near.values.rows, shape.scale, "", mask);
+      queries,
+      near.keys.rows,
+      near.values.rows,
+      shape.scale,
+      "",
+      mask,
+      sinks_like(queries, sinks));
 }
 
 mx::array attend_in_tiles(
@@ -164,13 +207,19 @@ mx::array attend_in_tiles(
     const KvView& kv,
     const AttentionShape& shape,
     int64_t offset,
-    int tile) {
+    int tile,
+    const std::optional<mx::array>& sinks) {
   const int length = queries.shape(2);
   const int count = kv.keys.rows.shape(2);
   const mx::array grouped = group_heads(queries, shape);
   std::optional<mx::array> max; // [1, kv_heads, H / kv_heads, L, 1], as sum
   std::optional<mx::array> sum;
   std::optional<mx::array> total; // of values, by their weights: [..., D]
+  if (sinks) {
+    max = sink_scores(*sinks, queries, shape);
+    sum = mx::ones_like(*max);
+    total = mx::zeros_like(grouped);
+  }
   for (int begin = 0; begin < count; begin += tile) {
     const int end = std::min(count, begin + tile);
     const mx::array scores = scores_of(

@@ -29,12 +29,14 @@ mx::array
 attention_mask(int64_t offset, int length, int64_t begin, int keys, int window);
 
 // queries: [1, H, L, D], the first at `offset`, whose keys are the last L of
-// kv. Gives [1, H, L, D].
+// kv. Gives [1, H, L, D]. `sinks`: of each head a score more, as if of a
+// position whose value is 0: [H].
 mx::array attend(
     const mx::array& queries,
     const KvView& kv,
     const AttentionShape& shape,
-    int64_t offset);
+    int64_t offset,
+    const std::optional<mx::array>& sinks = std::nullopt);
 
 // The same over quantised keys and values, in tiles of `tile` positions with a
 // running softmax: no more than [H, L, tile] scores are there at once.
@@ -44,7 +46,8 @@ mx::array attend_in_tiles(
     const KvView& kv,
     const AttentionShape& shape,
     int64_t offset,
-    int tile);
+    int tile,
+    const std::optional<mx::array>& sinks = std::nullopt);
 
 // cap * tanh(x / cap).
 mx::array soften(const mx::array& x, float cap);

@@ -25,6 +25,11 @@ AttentionShape shape_of(int window, float soft_cap = 0, int bits = 16) {
   return shape;
 }
 
+// One far above the scores, one far below.
+mx::array some_sinks() {
+  return mx::array({20.0f, -20.0f, 0.5f, -1.0f});
+}
+
 mx::array random_heads(int heads, int length) {
   mx::array x = mx::random::normal({1, heads, length, kDim}, mx::float32);
   mx::eval(x);
@@ -65,9 +70,11 @@ std::vector<double> truth_of(
     int64_t begin,
     int64_t position,
     int head,
-    int i) {
+    int i,
+    const std::optional<mx::array>& sinks) {
   std::vector<double> out(kDim);
-  double sum = 0;
+  double sum =
+      sinks ? std::exp(static_cast<double>(sinks->data<float>()[head])) : 0;
   const int kv_head = head / (kHeads / kKvHeads);
   for (int64_t p = begin; p <= position; ++p) {
     if (shape.window > 0 && p + shape.window <= position) {
@@ -97,14 +104,15 @@ void expect_attends(
     const AttentionShape& shape,
     int64_t begin,
     int64_t offset,
-    int length) {
+    int length,
+    const std::optional<mx::array>& sinks = std::nullopt) {
   const auto keys = static_cast<int>(offset + length - begin);
   const mx::array queries = random_heads(kHeads, length);
   const KvView kv{
       rows_of(random_heads(kKvHeads, keys), shape),
       rows_of(random_heads(kKvHeads, keys), shape),
       begin};
-  mx::array out = mx::contiguous(attend(queries, kv, shape, offset));
+  mx::array out = mx::contiguous(attend(queries, kv, shape, offset, sinks));
   mx::eval(out);
   ASSERT_EQ(out.shape(), queries.shape());
   const mx::array k = plain(kv.keys, shape);
@@ -112,7 +120,7 @@ void expect_attends(
   for (int head = 0; head < kHeads; ++head) {
     for (int i = 0; i < length; ++i) {
       const auto truth =
-          truth_of(queries, k, v, shape, begin, offset + i, head, i);
+          truth_of(queries, k, v, shape, begin, offset + i, head, i, sinks);
       for (int d = 0; d < kDim; ++d) {
         ASSERT_NEAR(at(out, head, i, d), truth[static_cast<size_t>(d)], 2e-5)
             << "window " << shape.window << ", offset " << offset << ", begin "
@@ -127,10 +135,12 @@ TEST(Attention, EveryKindSeesWhatItShould) {
     for (const float soft_cap : {0.0f, 2.0f}) {
       for (const int bits : {16, 8, 4}) {
         const AttentionShape shape = shape_of(window, soft_cap, bits);
-        expect_attends(shape, 0, 0, 1);
-        expect_attends(shape, 0, 0, 5);
-        expect_attends(shape, 0, 6, 12);
-        expect_attends(shape, 0, 30, 1);
+        for (const auto& sinks : {std::optional<mx::array>(), {some_sinks()}}) {
+          expect_attends(shape, 0, 0, 1, sinks);
+          expect_attends(shape, 0, 0, 5, sinks);
+          expect_attends(shape, 0, 6, 12, sinks);
+          expect_attends(shape, 0, 30, 1, sinks);
+        }
       }
     }
   }
@@ -186,12 +196,14 @@ TEST(Attention, quant_sdpa_tiled_vs_unfused) {
           rows_of(random_heads(kKvHeads, offset + length), shape),
           rows_of(random_heads(kKvHeads, offset + length), shape),
           0};
-      const mx::array whole = attend(queries, kv, shape, offset);
-      for (const int tile : {16, 64, 512}) {
-        const mx::array tiled =
-            attend_in_tiles(queries, kv, shape, offset, tile);
-        mx::array error = mx::max(mx::abs(mx::subtract(tiled, whole)));
-        EXPECT_LT(error.item<float>(), 1e-5f); // 2 / 128 asked for, in f32
+      for (const auto& sinks : {std::optional<mx::array>(), {some_sinks()}}) {
+        const mx::array whole = attend(queries, kv, shape, offset, sinks);
+        for (const int tile : {16, 64, 512}) {
+          const mx::array tiled =
+              attend_in_tiles(queries, kv, shape, offset, tile, sinks);
+          mx::array error = mx::max(mx::abs(mx::subtract(tiled, whole)));
+          EXPECT_LT(error.item<float>(), 1e-5f); // 2 / 128 asked for, in f32
+        }
       }
     }
   }

@@ -39,6 +39,7 @@ AttentionView view_of(
       .norms_all_heads = weights.q_norm &&
           weights.q_norm->shape(0) == weights.q.matrix.packed.rows,
       .has_gates = weights.has_gates,
+      .sinks = weights.sinks ? weights.sinks->data<float>() : nullptr,
       .residual = view_of(weights.residual, eps),
       .heads = shape.heads,
       .kv_heads = shape.kv_heads,

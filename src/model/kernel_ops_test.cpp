@@ -30,7 +30,7 @@ const std::byte* bytes_of(const mx::array& array) {
 // Quantised weights, in MLX's arrays and packed from them.
 class Weights {
  public:
-  // `is_other`: with layer norms and biases, and a plain MLP.
+  // `is_other`: with layer norms, biases and sinks, and a plain MLP.
   explicit Weights(const Rope& rope, bool is_other = false)
       : head(matrix(kVocab, kHidden, 8)) {
     add_layer(rope, is_other);
@@ -90,6 +90,7 @@ class Weights {
     if (is_other) {
       attention.weights.norm_bias = bias(kHidden);
       attention.weights.o.bias = bias(kHidden);
+      attention.weights.sinks = bias(kShape.heads);
       mlp.norm_bias = bias(kHidden);
       mlp.up.reset();
       mlp.gate.bias = bias(kInner);

@@ -164,7 +164,8 @@ mx::array attend_rows(
     const KvView kv = cache.append(
         turned(heads_of(k, weights.k_norm, shape.kv_heads)),
         heads_of(v, std::nullopt, shape.kv_heads));
-    attended.push_back(merge_heads(attend(queries, kv, shape, offset)));
+    attended.push_back(
+        merge_heads(attend(queries, kv, shape, offset, weights.sinks)));
     begin += length;
   }
   const mx::array all = attended.size() == 1

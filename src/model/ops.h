@@ -45,6 +45,8 @@ struct AttentionWeights {
   // heads together.
   bool has_gates = false;
   std::optional<mx::array> norm_bias{}; // [D]: a layer norm; none: an RMS norm
+  // Of each head a score more, as if of a position whose value is 0: [heads].
+  std::optional<mx::array> sinks{};
 };
 
 struct RopeAngles {
