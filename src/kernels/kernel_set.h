@@ -42,12 +42,23 @@ struct Tile {
   float* sums = nullptr;
 };
 
-enum class Activation : uint8_t { kSilu, kGeluTanh, kGelu };
+enum class Activation : uint8_t {
+  kSilu,
+  kGeluTanh,
+  kGelu,
+  // x * sigmoid(kSwigluSlope * x) of x up to kSwigluLimit; times 1 more than
+  // what it gates, which is held to +-kSwigluLimit.
+  kClampedSwiglu
+};
+
+inline constexpr float kSwigluLimit = 7;
+inline constexpr float kSwigluSlope = 1.702f;
 
 // What becomes of a product y = x * matrix^T + bias.
 //   out[t * stride + n] = y                       (neither of the below)
 //                         addend[t * stride + n] + y
-//                         activation(y) * (x * up^T + up_bias)
+//                         activation(y) * (x * up^T + up_bias), or what the
+//                           activation has instead
 struct Product {
   const PackedMatrix* matrix = nullptr;
   const float* bias = nullptr; // [N] or null
@@ -140,7 +151,8 @@ struct KernelSet {
   void (
       *multiply)(const Product& product, int begin, int end, const Tile& tile);
 
-  // gate = activation(gate) * up; [n]. `up` may be null: 1.
+  // gate = activation(gate) * up, or what the activation has instead; [n].
+  // `up` may be null: activation(gate).
   void (*activate_gate)(
       float* gate,
       const float* up,

@@ -155,6 +155,9 @@ double exact_activation(Activation activation, double x) {
     case Activation::kGeluTanh:
       return 0.5 * x *
           (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::kClampedSwiglu:
+      x = std::min(x, 7.0);
+      return x / (1 + std::exp(-1.702 * x));
     case Activation::kGelu:
       break;
   }
@@ -164,7 +167,15 @@ double exact_activation(Activation activation, double x) {
 constexpr Activation kActivations[] = {
     Activation::kSilu,
     Activation::kGeluTanh,
-    Activation::kGelu};
+    Activation::kGelu,
+    Activation::kClampedSwiglu};
+
+double exact_gated(Activation activation, double gate, double up) {
+  const double passed = activation == Activation::kClampedSwiglu
+      ? std::clamp(up, -7.0, 7.0) + 1
+      : up;
+  return exact_activation(activation, gate) * passed;
+}
 
 TEST_P(KernelSetTest, ActivationsAreThePortableOnesAndNearTheExact) {
   std::vector<float> x = {0, -0.0f, 1e-30f, 1e30f, -1e30f, 88, -88};
@@ -172,19 +183,25 @@ TEST_P(KernelSetTest, ActivationsAreThePortableOnesAndNearTheExact) {
     x.push_back(static_cast<float>(i) / 100);
   }
   const auto n = static_cast<int>(x.size());
-  const std::vector<float> twos(x.size(), 2.0f);
   for (const Activation activation : kActivations) {
     auto out = x;
     auto expected = x;
-    auto doubled = x;
     set().activate_gate(out.data(), nullptr, activation, n);
     portable().activate_gate(expected.data(), nullptr, activation, n);
-    set().activate_gate(doubled.data(), twos.data(), activation, n);
     EXPECT_EQ(out, expected);
     for (size_t i = 0; i < x.size(); ++i) {
       const double y = exact_activation(activation, x[i]);
       EXPECT_NEAR(out[i], y, 3e-7 * std::abs(x[i]) + 1e-7) << x[i];
-      EXPECT_EQ(doubled[i], 2 * out[i]);
+    }
+    for (const float value : {2.0f, -0.5f, 7.5f, -9.0f}) {
+      auto gated = x;
+      const std::vector<float> up(x.size(), value);
+      set().activate_gate(gated.data(), up.data(), activation, n);
+      const double factor =
+          exact_gated(activation, 1, value) / exact_activation(activation, 1);
+      for (size_t i = 0; i < x.size(); ++i) {
+        EXPECT_EQ(gated[i], static_cast<float>(factor) * out[i]) << value;
+      }
     }
   }
 }
@@ -329,7 +346,7 @@ TEST_P(KernelSetTest, BiasAddendAndGateAreThePortableOnes) {
       const double g = y[i];
       EXPECT_NEAR(
           out[i],
-          exact_activation(activation, g) * other[i],
+          exact_gated(activation, g, other[i]),
           2e-6 * (std::abs(g * other[i])) + 1e-6);
     }
   }

@@ -144,6 +144,10 @@ INGLE_INLINE typename S::F activate(Activation activation, typename S::F x) {
   if (activation == Activation::kSilu) {
     return S::mul(x, sigmoid<S>(x));
   }
+  if (activation == Activation::kClampedSwiglu) {
+    const auto low = S::min(x, S::set1(kSwigluLimit));
+    return S::mul(low, sigmoid<S>(S::mul(low, S::set1(kSwigluSlope))));
+  }
   if (activation == Activation::kGelu) {
     return gelu<S>(x);
   }
@@ -151,6 +155,17 @@ INGLE_INLINE typename S::F activate(Activation activation, typename S::F x) {
   const auto cubed = S::mul(S::mul(x, x), x);
   const auto inner = S::fma(cubed, S::set1(0.044715f), x);
   return S::mul(x, sigmoid<S>(S::mul(inner, S::set1(2 * 0.797884561f))));
+}
+
+// What a gate lets through of `up`.
+template <class S>
+INGLE_INLINE typename S::F
+pass_gate(Activation activation, typename S::F gate, typename S::F up) {
+  if (activation == Activation::kClampedSwiglu) {
+    const auto low = S::min(up, S::set1(kSwigluLimit));
+    up = S::add(S::max(low, S::set1(-kSwigluLimit)), S::set1(1));
+  }
+  return S::mul(activate<S>(activation, gate), up);
 }
 
 template <class S, int R, int L>

@@ -14,6 +14,11 @@ size_t product(int a, int b) {
   return static_cast<size_t>(a) * static_cast<size_t>(b);
 }
 
+// One expert's of those that all have, or null.
+const float* bias_of(const float* all, int expert, int width) {
+  return all == nullptr ? nullptr : all + product(expert, width);
+}
+
 // What moe_and_add() does, in two regions: which tokens an expert has is known
 // after the first.
 class Moe {
@@ -189,9 +194,12 @@ void Moe::run(int thread) {
 
 void Moe::multiply_in(int thread, const Group& group) const {
   const auto expert = static_cast<size_t>(group.expert);
+  const float* up_bias = bias_of(view_.up_bias, group.expert, inner_);
   const Product gate{
       .matrix = &view_.gate[expert],
+      .bias = bias_of(view_.gate_bias, group.expert, inner_),
       .up = are_alike_ ? &view_.up[expert] : nullptr,
+      .up_bias = up_bias,
       .activation = view_.activation,
       .out = inner_of(group.begin),
       .stride = inner_};
@@ -200,6 +208,7 @@ void Moe::multiply_in(int thread, const Group& group) const {
     group.normed.multiply(
         thread,
         {.matrix = &view_.up[expert],
+         .bias = up_bias,
          .out = up_of(group.begin),
          .stride = inner_});
   }
@@ -218,6 +227,7 @@ void Moe::multiply_out(int thread, Group& group) const {
   group.activated.multiply(
       thread,
       {.matrix = &view_.down[static_cast<size_t>(group.expert)],
+       .bias = bias_of(view_.down_bias, group.expert, hidden_),
        .out = result_of(group.begin),
        .stride = hidden_});
 }

@@ -25,6 +25,10 @@ struct MoeView {
   std::span<const PackedMatrix> gate; // [E], each [M, D], all of one format
   std::span<const PackedMatrix> up; // like gate, maybe of another format
   std::span<const PackedMatrix> down; // [E], each [D, M], all of one format
+  // Of those, if any: [E, M], [E, M], [E, D].
+  const float* gate_bias = nullptr;
+  const float* up_bias = nullptr;
+  const float* down_bias = nullptr;
   int top_k = 0; // experts of a token: 1 to E
   bool renormalises = false; // their weights add up to 1
   Activation activation = Activation::kSilu;

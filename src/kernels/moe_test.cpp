@@ -25,6 +25,7 @@ struct MixtureConfig {
   int bits = 4;
   int up_bits = 4;
   int router_bits = 8;
+  bool has_biases = false; // and the clamped activation
 };
 
 std::vector<MixtureConfig> mixture_configs() {
@@ -32,7 +33,9 @@ std::vector<MixtureConfig> mixture_configs() {
       {},
       {.experts = 16, .top_k = 8, .renormalises = false, .router_bits = 0},
       {.experts = 5, .top_k = 5, .inner = 96, .up_bits = 6},
-      {.experts = 4, .top_k = 1, .inner = 40, .bits = 0, .up_bits = 0}};
+      {.experts = 4, .top_k = 1, .inner = 40, .bits = 0, .up_bits = 0},
+      {.inner = 96, .router_bits = 0, .has_biases = true},
+      {.top_k = 2, .up_bits = 8, .has_biases = true}};
 }
 
 class Mixture {
@@ -48,10 +51,14 @@ class Mixture {
       down.push_back(downs.back().packed);
     }
     norm = random_floats(random, kHidden);
+    router_bias = random_floats(random, c.experts);
+    gate_bias = random_floats(random, c.experts * c.inner);
+    up_bias = random_floats(random, c.experts * c.inner);
+    down_bias = random_floats(random, c.experts * kHidden);
   }
 
   MoeView view() const {
-    return {
+    MoeView view{
         .norm = {norm.data(), kEps},
         .router = {&router.packed},
         .gate = gate,
@@ -59,6 +66,14 @@ class Mixture {
         .down = down,
         .top_k = config.top_k,
         .renormalises = config.renormalises};
+    if (config.has_biases) {
+      view.router.bias = router_bias.data();
+      view.gate_bias = gate_bias.data();
+      view.up_bias = up_bias.data();
+      view.down_bias = down_bias.data();
+      view.activation = Activation::kClampedSwiglu;
+    }
+    return view;
   }
 
   MixtureConfig config;
@@ -68,6 +83,7 @@ class Mixture {
   std::vector<RandomMatrix> gates, ups, downs;
   std::vector<PackedMatrix> gate, up, down;
   std::vector<float> norm;
+  std::vector<float> router_bias, gate_bias, up_bias, down_bias;
 
  private:
   RandomMatrix matrix(int rows, int columns, int bits) {
@@ -118,9 +134,12 @@ std::vector<float> in_pieces(
 
 using Numbers = std::vector<double>;
 
-Numbers times(const Numbers& x, const RandomMatrix& m) {
+// `bias`: that of the m's rows, or null.
+Numbers
+times(const Numbers& x, const RandomMatrix& m, const float* bias = nullptr) {
   Numbers y(static_cast<size_t>(m.packed.rows));
   for (size_t n = 0; n < y.size(); ++n) {
+    y[n] = bias == nullptr ? 0 : bias[n];
     for (size_t i = 0; i < x.size(); ++i) {
       y[n] += x[i] * m.values[n * x.size() + i];
     }
@@ -149,12 +168,25 @@ void add_expert(
     const Numbers& n,
     double weight,
     Numbers& sum) {
-  const Numbers gate = times(n, mixture.gates[expert]);
-  Numbers inner = times(n, mixture.ups[expert]);
+  const bool has_biases = mixture.config.has_biases;
+  const auto bias_of = [&](const std::vector<float>& all) {
+    const size_t width = all.size() / mixture.gates.size();
+    return has_biases ? all.data() + expert * width : nullptr;
+  };
+  const Numbers gate =
+      times(n, mixture.gates[expert], bias_of(mixture.gate_bias));
+  Numbers inner = times(n, mixture.ups[expert], bias_of(mixture.up_bias));
   for (size_t i = 0; i < inner.size(); ++i) {
-    inner[i] *= gate[i] / (1 + std::exp(-gate[i]));
+    if (has_biases) {
+      const double g = std::min(gate[i], 7.0);
+      inner[i] = (std::clamp(inner[i], -7.0, 7.0) + 1) * g /
+          (1 + std::exp(-1.702 * g));
+    } else {
+      inner[i] *= gate[i] / (1 + std::exp(-gate[i]));
+    }
   }
-  const Numbers result = times(inner, mixture.downs[expert]);
+  const Numbers result =
+      times(inner, mixture.downs[expert], bias_of(mixture.down_bias));
   for (size_t i = 0; i < sum.size(); ++i) {
     sum[i] += weight * result[i];
   }
@@ -164,7 +196,10 @@ void add_expert(
 std::optional<Numbers> exact(const Mixture& mixture, const float* x) {
   const auto top_k = static_cast<size_t>(mixture.config.top_k);
   const Numbers n = normed(mixture, x);
-  const Numbers logits = times(n, mixture.router);
+  const Numbers logits = times(
+      n,
+      mixture.router,
+      mixture.config.has_biases ? mixture.router_bias.data() : nullptr);
   std::vector<size_t> order(logits.size());
   for (size_t i = 0; i < order.size(); ++i) {
     order[i] = i;

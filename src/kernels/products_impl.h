@@ -404,7 +404,7 @@ void multiply_gated(
       const auto up = add_bias<S>(sums[1][t], product.up_bias, row, m.rows);
       store_some<S>(
           product.out + t * product.stride + row,
-          S::mul(activate<S>(product.activation, gate), up),
+          pass_gate<S>(product.activation, gate, up),
           m.rows - row);
     }
   }
@@ -413,11 +413,11 @@ void multiply_gated(
 template <class S>
 void activate_gate(float* gate, const float* up, Activation activation, int n) {
   for (int i = 0; i < n; i += kLanes) {
-    auto g = activate<S>(activation, load_some<S>(gate + i, n - i));
-    if (up != nullptr) {
-      g = S::mul(g, load_some<S>(up + i, n - i));
-    }
-    store_some<S>(gate + i, g, n - i);
+    const auto g = load_some<S>(gate + i, n - i);
+    const auto y = up == nullptr
+        ? activate<S>(activation, g)
+        : pass_gate<S>(activation, g, load_some<S>(up + i, n - i));
+    store_some<S>(gate + i, y, n - i);
   }
 }
 

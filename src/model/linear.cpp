@@ -31,7 +31,9 @@ mx::array take_rows(const Matrix& matrix, const mx::array& ids) {
       matrix.quantization.bits);
 }
 
-mx::array multiply_chosen(
+namespace {
+
+mx::array gather_products(
     const mx::array& x,
     const ExpertMatrices& matrices,
     const mx::array& experts) {
@@ -49,6 +51,18 @@ mx::array multiply_chosen(
       /*transpose=*/true,
       matrices.quantization.group_size,
       matrices.quantization.bits);
+}
+
+} // namespace
+
+mx::array multiply_chosen(
+    const mx::array& x,
+    const ExpertMatrices& matrices,
+    const mx::array& experts) {
+  const mx::array y = gather_products(x, matrices, experts);
+  return matrices.bias
+      ? mx::add(y, mx::expand_dims(mx::take(*matrices.bias, experts, 0), 2))
+      : y;
 }
 
 mx::array Linear::operator()(const mx::array& x) const {

@@ -39,6 +39,7 @@ struct ExpertMatrices {
   std::optional<mx::array> scales{};
   std::optional<mx::array> biases{};
   Quantization quantization{};
+  std::optional<mx::array> bias{}; // [experts, rows], added to what they give
 };
 
 // With MLX's ops. x: [T, 1 or k, 1, columns]; experts: [T, k], which of the

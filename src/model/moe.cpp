@@ -27,6 +27,10 @@ Choices choose(const mx::array& logits, int top_k, bool renormalises) {
       renormalises ? mx::divide(weights, mx::sum(weights, -1, true)) : weights};
 }
 
+const float* bias_of(const ExpertMatrices& matrices) {
+  return matrices.bias ? matrices.bias->data<float>() : nullptr;
+}
+
 } // namespace
 
 mx::array
@@ -37,8 +41,7 @@ moe_and_add(const mx::array& x, const MoeWeights& weights, float eps) {
   const mx::array each = mx::expand_dims(normed, {1, 2});
   const mx::array gate = multiply_chosen(each, weights.gate, choices.experts);
   const mx::array up = multiply_chosen(each, weights.up, choices.experts);
-  const mx::array inner =
-      mx::multiply(mx::multiply(gate, mx::sigmoid(gate)), up);
+  const mx::array inner = pass_gate(weights.activation, gate, up);
   const mx::array results =
       mx::squeeze(multiply_chosen(inner, weights.down, choices.experts), 2);
   const mx::array sum =
@@ -53,8 +56,12 @@ MoeView kernel_view(const MoeWeights& weights, float eps) {
       .gate = weights.gate.packed,
       .up = weights.up.packed,
       .down = weights.down.packed,
+      .gate_bias = bias_of(weights.gate),
+      .up_bias = bias_of(weights.up),
+      .down_bias = bias_of(weights.down),
       .top_k = weights.top_k,
-      .renormalises = weights.renormalises};
+      .renormalises = weights.renormalises,
+      .activation = weights.activation};
 }
 
 } // namespace ingle

@@ -18,10 +18,11 @@ struct MoeWeights {
   ExpertMatrices down; // M -> D
   int top_k = 0; // experts of a token: 1 to E
   bool renormalises = false; // their weights add up to 1
+  Activation activation = Activation::kSilu;
 };
 
-// x + sum(weight * down(silu(gate(n)) * up(n))) over each token's experts,
-// n = norm(x), in MLX's own ops: [T, D].
+// x + sum(weight * down(activation(gate(n)) * up(n))) over each token's
+// experts, n = norm(x), in MLX's own ops: [T, D].
 mx::array moe_and_add(const mx::array& x, const MoeWeights& weights, float eps);
 
 // What the kernels see of it.

@@ -88,7 +88,7 @@ class Weights {
   }
 
  public:
-  Weights(int bits, bool renormalises)
+  Weights(int bits, bool renormalises, bool has_biases = false)
       : bits_(bits),
         moe{normal({kHidden}),
             router(),
@@ -96,7 +96,15 @@ class Weights {
             experts(kInner, kHidden),
             experts(kHidden, kInner),
             3,
-            renormalises} {}
+            renormalises} {
+    if (has_biases) {
+      moe.router.bias = normal({kExperts});
+      moe.gate.bias = normal({kExperts, kInner}, 4);
+      moe.up.bias = normal({kExperts, kInner}, 4);
+      moe.down.bias = normal({kExperts, kHidden});
+      moe.activation = Activation::kClampedSwiglu;
+    }
+  }
 
   MoeWeights moe;
 };
@@ -157,6 +165,19 @@ TEST_P(MoeOpTest, TiesAreTheSameInBoth) {
   EXPECT_LT(
       relative_error(run(&kernels, weights, x), run(nullptr, weights, x)),
       1e-5);
+}
+
+TEST_P(MoeOpTest, BiasesAndTheClampedActivationAreThoseOfMlxsOps) {
+  mx::random::seed(7);
+  for (const int bits : {0, 4}) {
+    const Weights weights(bits, true, true);
+    for (const int tokens : {1, 30}) {
+      const mx::array x = normal({tokens, kHidden});
+      EXPECT_LT(
+          relative_error(run(&kernels, weights, x), run(nullptr, weights, x)),
+          bits == 0 ? 1e-5 : kMoeLayerBound);
+    }
+  }
 }
 
 TEST_P(MoeOpTest, IsTheSameWhenItsInputIsYetToBeMade) {

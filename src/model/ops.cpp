@@ -84,6 +84,11 @@ mx::array activate(Activation activation, const mx::array& x) {
   if (activation == Activation::kSilu) {
     return mx::multiply(x, mx::sigmoid(x));
   }
+  if (activation == Activation::kClampedSwiglu) {
+    const mx::array low = mx::minimum(x, scalar(kSwigluLimit, x));
+    return mx::multiply(
+        low, mx::sigmoid(mx::multiply(scalar(kSwigluSlope, x), low)));
+  }
   if (activation == Activation::kGelu) {
     const mx::array erf =
         mx::erf(mx::divide(x, scalar(std::numbers::sqrt2_v<float>, x)));
@@ -199,6 +204,22 @@ std::shared_ptr<const RopeAngles> Step::angles(const Rope* rope) {
   return angles;
 }
 
+mx::array pass_gate(
+    Activation activation,
+    const mx::array& gate,
+    const std::optional<mx::array>& up) {
+  const mx::array activated = activate(activation, gate);
+  if (!up) {
+    return activated;
+  }
+  if (activation != Activation::kClampedSwiglu) {
+    return mx::multiply(activated, *up);
+  }
+  const mx::array seen =
+      mx::clip(*up, scalar(-kSwigluLimit, *up), scalar(kSwigluLimit, *up));
+  return mx::multiply(activated, mx::add(seen, scalar(1, seen)));
+}
+
 mx::array embed(const Step& step, const Matrix& embedding, float scale) {
   std::vector<TokenId> ids;
   for (const Row& row : step.rows()) {
@@ -231,13 +252,11 @@ mx::array attend_and_add(
 mx::array
 mlp_and_add(const mx::array& x, const MlpWeights& weights, float eps) {
   const mx::array normed = norm_first(weights, x, eps);
-  const mx::array gate = activate(weights.activation, weights.gate(normed));
-  return add_residual(
-      x,
-      weights.down(
-          weights.up ? mx::multiply(gate, (*weights.up)(normed)) : gate),
-      weights.residual,
-      eps);
+  const mx::array inner = pass_gate(
+      weights.activation,
+      weights.gate(normed),
+      weights.up ? std::optional((*weights.up)(normed)) : std::nullopt);
+  return add_residual(x, weights.down(inner), weights.residual, eps);
 }
 
 std::optional<mx::array> take_wanted(const Step& step, const mx::array& x) {

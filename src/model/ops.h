@@ -65,6 +65,13 @@ struct MlpWeights {
   std::optional<mx::array> norm_bias{}; // as that of attention
 };
 
+// With MLX's ops: activation(gate) * up, or what the activation has instead;
+// without `up` activation(gate).
+mx::array pass_gate(
+    Activation activation,
+    const mx::array& gate,
+    const std::optional<mx::array>& up);
+
 // What the ops of one step have in common.
 class Step {
  public:
