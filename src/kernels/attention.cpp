@@ -50,7 +50,10 @@ Attention::Attention(
       kept_{view.head_dim, view.kv_bits, view.kv_group_size},
       shape_(kept_.widened()),
       query_stride_(view.has_gates ? 2 * view.head_dim : view.head_dim),
-      width_(view.heads * query_stride_ + 2 * view.kv_heads * view.head_dim) {
+      has_keys_(view.k.matrix != nullptr),
+      width_(
+          view.heads * query_stride_ +
+          (has_keys_ ? 2 * view.kv_heads * view.head_dim : 0)) {
   scratch_.tokens.clear();
   scratch_.items.clear();
   scratch_.partials.clear();
@@ -172,6 +175,9 @@ float* Attention::projected_of(int token) const {
 void Attention::project(int thread, const ProductInputs& normed) {
   float* out = projected_of(0);
   for (const LinearView* linear : {&view_.q, &view_.k, &view_.v}) {
+    if (linear->matrix == nullptr) {
+      continue;
+    }
     normed.multiply(
         thread,
         {.matrix = linear->matrix,
@@ -192,8 +198,10 @@ void Attention::norm_all_heads(int thread) {
   for (int t = share.begin; t < share.end; ++t) {
     float* q = projected_of(t);
     norm(q, view_.q_norm, view_.heads);
-    float* k = q + ptrdiff_t{view_.heads} * query_stride_;
-    norm(k, view_.k_norm, view_.kv_heads);
+    if (has_keys_) {
+      float* k = q + ptrdiff_t{view_.heads} * query_stride_;
+      norm(k, view_.k_norm, view_.kv_heads);
+    }
   }
 }
 
@@ -218,7 +226,14 @@ void Attention::place(float* head, const NormView& norm, int token) const {
 void Attention::put(int i, int kv_head) {
   float* k = projected_of(i) + ptrdiff_t{view_.heads} * query_stride_ +
       ptrdiff_t{kv_head} * view_.head_dim;
-  const float* v = k + ptrdiff_t{view_.kv_heads} * view_.head_dim;
+  float* v = k + ptrdiff_t{view_.kv_heads} * view_.head_dim;
+  if (view_.v.matrix == nullptr) {
+    std::copy_n(k, view_.head_dim, v);
+  }
+  if (view_.v_norm.weight != nullptr) {
+    const NormView& norm = view_.v_norm;
+    context_.set.rms_norm(v, norm.weight, norm.eps, view_.head_dim, v);
+  }
   place(k, view_.k_norm, i);
   const int64_t position = token(i).position;
   context_.set.put_kv(
@@ -296,8 +311,10 @@ void Attention::attend(int thread) {
 
 void Attention::attend_items(int thread) {
   if (has_many_) {
-    put_all(thread);
-    context_.pool.barrier(thread);
+    if (has_keys_) {
+      put_all(thread);
+      context_.pool.barrier(thread);
+    }
     size_t i = 0;
     while ((i = next_item_.fetch_add(1, std::memory_order_relaxed)) <
            scratch_.items.size()) {
@@ -308,7 +325,9 @@ void Attention::attend_items(int thread) {
   // Each thread has neighbouring blocks: it reads ahead.
   const size_t end = first_item_of(thread + 1);
   for (size_t i = first_item_of(thread); i < end; ++i) {
-    put_own(scratch_.items[i]);
+    if (has_keys_) {
+      put_own(scratch_.items[i]);
+    }
     attend_item(thread, scratch_.items[i]);
   }
 }

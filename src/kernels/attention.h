@@ -101,6 +101,7 @@ class Attention {
   KvBlockShape kept_; // how keys and values are kept
   KvBlockShape shape_; // and attended to
   int query_stride_; // of a head, with its gate where it has one
+  bool has_keys_; // and values: not another layer's
   int width_; // of queries, keys and values together
   // A row of many tokens: items take different times, and read what others
   // have put.

@@ -124,7 +124,12 @@ class AttentionPart {
         view_(view),
         x_(x),
         attention_(context, view, rows),
-        normed_(context, attention_.tokens(), {view.q, view.k, view.v}),
+        normed_(
+            context,
+            attention_.tokens(),
+            {view.q,
+             view.k.matrix == nullptr ? view.q : view.k,
+             view.v.matrix == nullptr ? view.q : view.v}),
         attended_(context, attention_.tokens(), {view.o}),
         residual_(context, view.o, view.residual, attention_.tokens(), x, out) {
   }

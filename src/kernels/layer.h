@@ -85,7 +85,10 @@ struct AttentionRow {
 struct AttentionView {
   NormView norm; // weight null: none
   LinearView q;
+  // Matrix null: the keys and values of the tokens are in the blocks already,
+  // another layer's, and there is no v.
   LinearView k;
+  // Matrix null: values are what k gives. Not with norms_all_heads.
   LinearView v;
   LinearView o;
   // Of each head of queries and keys, or of all together, before they are
@@ -93,6 +96,7 @@ struct AttentionView {
   NormView q_norm{};
   NormView k_norm{};
   bool norms_all_heads = false;
+  NormView v_norm{}; // of each head of values; weight null: none
   // q gives each head's query and then, as wide, its gate: what the head
   // attends to is multiplied by the gate's sigmoid. Not with norms_all_heads.
   bool has_gates = false;
@@ -116,7 +120,7 @@ struct AttentionView {
 };
 
 // x and o(attention(norm(x))), by its residual: [T, D]. Stores the tokens' keys
-// and values. `out` may be x, here and below.
+// and values, where the layer has its own. `out` may be x, here and below.
 void attend_and_add(
     KernelContext& context,
     const AttentionView& view,

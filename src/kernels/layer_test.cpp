@@ -34,6 +34,9 @@ struct LayerConfig {
   bool has_layer_norm = false;
   bool is_plain = false; // the MLP, with the precise gelu
   bool has_sinks = false;
+  bool has_value_norm = false;
+  bool values_are_keys = false;
+  bool is_sharer = false; // of keys and values that another layer has made
 
   int query_stride() const {
     return has_gates ? 2 * head_dim : head_dim;
@@ -59,6 +62,7 @@ class Layer {
     sinks = random_floats(random, c.heads);
     sinks[0] = 40; // above all scores: little is left of them
     sinks[1] = -40;
+    value_norm = random_floats(random, c.head_dim);
   }
 
   AttentionView attention(
@@ -67,9 +71,12 @@ class Layer {
     return {
         .norm = first_norm(),
         .q = view(q),
-        .k = view(k),
-        .v = view(v),
+        .k = config.is_sharer ? LinearView{} : view(k),
+        .v =
+            config.is_sharer || config.values_are_keys ? LinearView{} : view(v),
         .o = view(o),
+        .v_norm = config.has_value_norm ? NormView{value_norm.data(), 1e-5f}
+                                        : NormView{},
         .has_gates = config.has_gates,
         .sinks = config.has_sinks ? sinks.data() : nullptr,
         .heads = config.heads,
@@ -102,6 +109,7 @@ class Layer {
   std::vector<float> bias;
   std::vector<float> norm_bias;
   std::vector<float> sinks;
+  std::vector<float> value_norm;
 
  private:
   NormView first_norm() const {
@@ -241,6 +249,25 @@ void rotate(double* head, int dim, int position) {
   }
 }
 
+// A token's values, of its normed input, in f64.
+std::vector<double>
+values_of(const Layer& layer, const std::vector<double>& n, const float* bias) {
+  const LayerConfig& c = layer.config;
+  auto values = times(n, c.values_are_keys ? layer.k : layer.v, bias);
+  const auto dim = static_cast<size_t>(c.head_dim);
+  for (size_t at = 0; c.has_value_norm && at < values.size(); at += dim) {
+    double squares = 0;
+    for (size_t i = 0; i < dim; ++i) {
+      squares += values[at + i] * values[at + i];
+    }
+    for (size_t i = 0; i < dim; ++i) {
+      values[at + i] *=
+          layer.value_norm[i] / std::sqrt(squares / c.head_dim + 1e-5);
+    }
+  }
+  return values;
+}
+
 // attend_and_add() of a whole sequence in f64.
 std::vector<double> exact(const Layer& layer, const Sequence& sequence) {
   const LayerConfig& c = layer.config;
@@ -253,7 +280,7 @@ std::vector<double> exact(const Layer& layer, const Sequence& sequence) {
     const auto n = normed(layer, x);
     auto q = times(n, layer.q, bias);
     keys.push_back(times(n, layer.k, bias));
-    values.push_back(times(n, layer.v, bias));
+    values.push_back(values_of(layer, n, bias));
     for (int h = 0; h < c.heads; ++h) {
       rotate(q.data() + h * c.query_stride(), c.head_dim, p);
     }
@@ -354,7 +381,14 @@ std::vector<LayerConfig> layer_configs() {
       {.has_bias = true, .has_gates = true},
       {.heads = 8, .has_bias = true, .has_sinks = true},
       {.window = 20, .soft_cap = 5, .has_sinks = true},
-      {.kv_bits = 4, .sharpness = 0.1f, .has_sinks = true}};
+      {.kv_bits = 4, .sharpness = 0.1f, .has_sinks = true},
+      {.head_dim = 64, .has_value_norm = true},
+      {.kv_heads = 1,
+       .head_dim = 512,
+       .has_bias = true,
+       .sharpness = 0.1f,
+       .has_value_norm = true,
+       .values_are_keys = true}};
 }
 
 TEST_P(LayerTest, AttentionIsNearTheExact) {
@@ -378,6 +412,27 @@ TEST_P(LayerTest, AnyCutOfAPromptGivesTheSameBits) {
     const auto whole = in_pieces(context, layer, 300, 300, 5);
     for (const int size : {1, 3, 64, 257}) {
       ASSERT_EQ(in_pieces(context, layer, 300, size, 5), whole) << size;
+    }
+  }
+}
+
+// Whose keys and values are another's: here its own, from before.
+TEST_P(LayerTest, LayerWithoutKeysAttendsToThoseThatAreThere) {
+  constexpr int kTokens = 300;
+  ThreadPool pool(2);
+  auto context = this->context(pool);
+  for (const LayerConfig& config : layer_configs()) {
+    Layer layer(config);
+    Sequence sequence(layer, kTokens, 5);
+    const auto whole = step(context, layer, {{&sequence, 0, kTokens}}).front();
+    layer.config.is_sharer = true;
+    for (const int begin : {0, kTokens - 40, kTokens - 1}) {
+      const auto out =
+          step(context, layer, {{&sequence, begin, kTokens}}).front();
+      ASSERT_THAT(
+          out,
+          testing::ElementsAreArray(
+              whole.begin() + begin * kHidden, whole.end()));
     }
   }
 }
@@ -458,8 +513,9 @@ TEST_P(LayerTest, LayerIsItsAttentionAndThenItsMlp) {
     const Layer layer(config);
     for (const int tokens : {1, 40}) {
       const auto floats = static_cast<size_t>(tokens * kHidden);
-      const std::vector<float> cosines(floats, 0.6f);
-      const std::vector<float> sines(floats, 0.8f);
+      const auto angles = static_cast<size_t>(tokens * config.head_dim / 2);
+      const std::vector<float> cosines(angles, 0.6f);
+      const std::vector<float> sines(angles, 0.8f);
       const AttentionView attention = layer.attention(cosines, sines);
       Sequence one(layer, tokens, 1);
       std::vector<float> middle(floats);
