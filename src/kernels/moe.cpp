@@ -32,21 +32,28 @@ class Moe {
         view_(view),
         tokens_(tokens),
         hidden_(view.router.matrix->columns),
-        inner_(view.gate.front().rows),
         experts_(view.router.matrix->rows),
+        has_shared_(view.share.matrix != nullptr),
+        per_token_(view.top_k + (has_shared_ ? 1 : 0)),
         x_(x),
         out_(out),
-        are_alike_(view.gate.front().has_format_of(view.up.front())),
-        choices_(product(tokens, view.top_k)),
+        choices_(product(tokens, per_token_)),
         pairs_(choices_.size()),
         places_(choices_.size()),
-        router_(context, Inputs::kTwoPlanes, tokens, {view.router}) {
-    context.routed.reserve(sizeof(float) * product(tokens, hidden_ + experts_));
-    const auto floats = [&](int columns) {
-      return sizeof(float) * choices_.size() * static_cast<size_t>(columns);
-    };
-    context.projected.reserve(floats(are_alike_ ? inner_ : 2 * inner_));
-    context.branch.reserve(floats(hidden_));
+        router_(
+            context,
+            Inputs::kTwoPlanes,
+            tokens,
+            {view.router, has_shared_ ? view.share : view.router}) {
+    context.routed.reserve(
+        sizeof(float) * product(tokens, hidden_ + experts_ + 1));
+    size_t floats = product(tokens, view.top_k) * inner_floats(expert(0));
+    if (has_shared_) {
+      floats += static_cast<size_t>(tokens) * inner_floats(view.shared);
+    }
+    context.projected.reserve(sizeof(float) * floats);
+    context.branch.reserve(
+        sizeof(float) * choices_.size() * static_cast<size_t>(hidden_));
   }
 
   void route(int thread);
@@ -57,13 +64,20 @@ class Moe {
  private:
   // An expert's pairs: [begin, begin + count).
   struct Group {
-    int expert = 0;
+    ExpertView expert;
     int begin = 0;
     int count = 0;
+    float* inner = nullptr; // [count, M]: first gates, then what they let pass
+    float* up = nullptr; // [count, M]; null: multiplied with gate at once
     ProductInputs normed;
     ProductInputs activated;
+
+    int width() const {
+      return expert.gate.matrix->rows;
+    }
   };
 
+  void choose(int token);
   void multiply_in(int thread, const Group& group) const;
   void multiply_out(int thread, Group& group) const;
   void add(int token) const;
@@ -72,6 +86,16 @@ class Moe {
     if (group.count > context_.set.tile_tokens) {
       context_.pool.barrier(thread);
     }
+  }
+
+  // Of the router's; after them the shared one.
+  ExpertView expert(int i) const;
+  static bool are_alike(const ExpertView& expert) {
+    return expert.gate.matrix->has_format_of(*expert.up.matrix);
+  }
+  // Of one pair.
+  static size_t inner_floats(const ExpertView& expert) {
+    return product(expert.gate.matrix->rows, are_alike(expert) ? 1 : 2);
   }
 
   Share tokens_of(int thread) const {
@@ -84,17 +108,8 @@ class Moe {
   float* logits_of(int token) const {
     return normed_of(tokens_) + product(token, experts_);
   }
-  std::span<ExpertChoice> choices_of(int token) {
-    const auto count = static_cast<size_t>(view_.top_k);
-    return std::span(choices_).subspan(product(token, view_.top_k), count);
-  }
-  // Of a pair: its activated inner values; before that its gate.
-  float* inner_of(int pair) const {
-    return reinterpret_cast<float*>(context_.projected.data()) +
-        product(pair, inner_);
-  }
-  float* up_of(int pair) const {
-    return inner_of(static_cast<int>(choices_.size()) + pair);
+  float* shares() const {
+    return logits_of(tokens_);
   }
   float* result_of(int pair) const {
     return reinterpret_cast<float*>(context_.branch.data()) +
@@ -105,18 +120,30 @@ class Moe {
   const MoeView& view_;
   int tokens_;
   int hidden_;
-  int inner_;
   int experts_;
+  bool has_shared_;
+  int per_token_; // experts
   const float* x_;
   float* out_;
-  bool are_alike_; // gate and up are multiplied side by side
-  std::vector<ExpertChoice> choices_; // [T, top_k]
+  std::vector<ExpertChoice> choices_; // [T, per_token]
   // A pair is a token and one of its experts. They stand by expert.
   std::vector<int> pairs_; // the token of each
   std::vector<int> places_; // of choices_: which pair it is
   ProductInputs router_;
   std::vector<Group> groups_;
 };
+
+ExpertView Moe::expert(int i) const {
+  if (i == experts_) {
+    return view_.shared;
+  }
+  const auto at = static_cast<size_t>(i);
+  const int inner = view_.gate[at].rows;
+  return {
+      {&view_.gate[at], bias_of(view_.gate_bias, i, inner)},
+      {&view_.up[at], bias_of(view_.up_bias, i, inner)},
+      {&view_.down[at], bias_of(view_.down_bias, i, hidden_)}};
+}
 
 void Moe::route(int thread) {
   const Share own = tokens_of(thread);
@@ -136,38 +163,64 @@ void Moe::route(int thread) {
        .bias = view_.router.bias,
        .out = logits_of(0),
        .stride = experts_});
+  if (has_shared_) {
+    router_.multiply(
+        thread,
+        {.matrix = view_.share.matrix,
+         .bias = view_.share.bias,
+         .out = shares(),
+         .stride = 1});
+  }
   context_.pool.barrier(thread);
   for (int t = own.begin; t < own.end; ++t) {
-    const std::span logits(logits_of(t), static_cast<size_t>(experts_));
-    choose_experts(logits, view_.renormalises, choices_of(t));
+    choose(t);
+  }
+}
+
+void Moe::choose(int token) {
+  const std::span logits(logits_of(token), static_cast<size_t>(experts_));
+  const auto own = std::span(choices_).subspan(
+      product(token, per_token_), static_cast<size_t>(per_token_));
+  choose_experts(
+      logits, view_.renormalises, own.first(static_cast<size_t>(view_.top_k)));
+  if (has_shared_) {
+    own.back() = {experts_, 1 / (1 + std::exp(-shares()[token]))};
   }
 }
 
 void Moe::group() {
-  std::vector<int> ends(static_cast<size_t>(experts_));
+  const int experts = experts_ + (has_shared_ ? 1 : 0);
+  std::vector<int> ends(static_cast<size_t>(experts));
   for (const ExpertChoice& choice : choices_) {
     ++ends[static_cast<size_t>(choice.expert)];
   }
+  auto* inner = reinterpret_cast<float*>(context_.projected.data());
   int begin = 0;
-  for (int expert = 0; expert < experts_; ++expert) {
-    int& end = ends[static_cast<size_t>(expert)];
+  for (int i = 0; i < experts; ++i) {
+    int& end = ends[static_cast<size_t>(i)];
     const int count = end;
     end = begin; // and again the end, when all are placed
     if (count > 0) {
-      const auto at = static_cast<size_t>(expert);
+      const ExpertView own = expert(i);
+      float* up = are_alike(own)
+          ? nullptr
+          : inner + product(count, own.gate.matrix->rows);
       groups_.push_back(
-          {expert,
+          {own,
            begin,
            count,
-           {context_, count, {{&view_.gate[at]}, {&view_.up[at]}}},
-           {context_, count, {{&view_.down[at]}}}});
+           inner,
+           up,
+           {context_, count, {own.gate, own.up}},
+           {context_, count, {own.down}}});
+      inner += static_cast<size_t>(count) * inner_floats(own);
     }
     begin += count;
   }
   for (size_t i = 0; i < choices_.size(); ++i) {
     const int place = ends[static_cast<size_t>(choices_[i].expert)]++;
     places_[i] = place;
-    pairs_[static_cast<size_t>(place)] = static_cast<int>(i) / view_.top_k;
+    pairs_[static_cast<size_t>(place)] = static_cast<int>(i) / per_token_;
   }
 }
 
@@ -193,54 +246,55 @@ void Moe::run(int thread) {
 }
 
 void Moe::multiply_in(int thread, const Group& group) const {
-  const auto expert = static_cast<size_t>(group.expert);
-  const float* up_bias = bias_of(view_.up_bias, group.expert, inner_);
-  const Product gate{
-      .matrix = &view_.gate[expert],
-      .bias = bias_of(view_.gate_bias, group.expert, inner_),
-      .up = are_alike_ ? &view_.up[expert] : nullptr,
-      .up_bias = up_bias,
-      .activation = view_.activation,
-      .out = inner_of(group.begin),
-      .stride = inner_};
-  group.normed.multiply(thread, gate);
-  if (!are_alike_) {
+  const auto& [gate, up, down] = group.expert;
+  const bool at_once = group.up == nullptr;
+  group.normed.multiply(
+      thread,
+      {.matrix = gate.matrix,
+       .bias = gate.bias,
+       .up = at_once ? up.matrix : nullptr,
+       .up_bias = up.bias,
+       .activation = view_.activation,
+       .out = group.inner,
+       .stride = group.width()});
+  if (!at_once) {
     group.normed.multiply(
         thread,
-        {.matrix = &view_.up[expert],
-         .bias = up_bias,
-         .out = up_of(group.begin),
-         .stride = inner_});
+        {.matrix = up.matrix,
+         .bias = up.bias,
+         .out = group.up,
+         .stride = group.width()});
   }
 }
 
 void Moe::multiply_out(int thread, Group& group) const {
+  const int width = group.width();
   group.activated.pack(thread, [&](int i, float* row) -> const float* {
-    const int pair = group.begin + i;
-    if (are_alike_) {
-      return inner_of(pair);
+    const float* inner = group.inner + product(i, width);
+    if (group.up == nullptr) {
+      return inner;
     }
-    std::copy_n(inner_of(pair), inner_, row);
-    context_.set.activate_gate(row, up_of(pair), view_.activation, inner_);
+    std::copy_n(inner, width, row);
+    context_.set.activate_gate(
+        row, group.up + product(i, width), view_.activation, width);
     return row;
   });
   group.activated.multiply(
       thread,
-      {.matrix = &view_.down[static_cast<size_t>(group.expert)],
-       .bias = bias_of(view_.down_bias, group.expert, hidden_),
+      {.matrix = group.expert.down.matrix,
+       .bias = group.expert.down.bias,
        .out = result_of(group.begin),
        .stride = hidden_});
 }
 
 // In the order of choices_, which is that of the experts' indices.
 void Moe::add(int token) const {
-  const size_t first = product(token, view_.top_k);
+  const size_t first = product(token, per_token_);
   float* sum = result_of(places_[first]);
   for (int i = 0; i < hidden_; ++i) {
     sum[i] *= choices_[first].weight;
   }
-  for (size_t j = first + 1; j < first + static_cast<size_t>(view_.top_k);
-       ++j) {
+  for (size_t j = first + 1; j < first + static_cast<size_t>(per_token_); ++j) {
     const float* result = result_of(places_[j]);
     for (int i = 0; i < hidden_; ++i) {
       sum[i] += choices_[j].weight * result[i];

@@ -19,6 +19,13 @@
 
 namespace ingle {
 
+// A gated MLP.
+struct ExpertView {
+  LinearView gate; // [M, D]
+  LinearView up; // [M, D]
+  LinearView down; // [D, M]
+};
+
 struct MoeView {
   NormView norm; // weight not null
   LinearView router; // [E, D]
@@ -32,6 +39,10 @@ struct MoeView {
   int top_k = 0; // experts of a token: 1 to E
   bool renormalises = false; // their weights add up to 1
   Activation activation = Activation::kSilu;
+  // One more that all tokens have, with the weight sigmoid(share(n)), maybe of
+  // another inner size; matrices null: none.
+  ExpertView shared{};
+  LinearView share{}; // [1, D]
 };
 
 struct ExpertChoice {
@@ -48,8 +59,9 @@ void choose_experts(
     std::span<ExpertChoice> choices);
 
 // x + sum(weight * down(activation(gate(n)) * up(n))) over a token's experts,
-// n = norm(x): [T, D]. `out` may be x. The router's inputs have two planes,
-// also where the layers have one: a rounded one picks another expert.
+// the shared one last, n = norm(x): [T, D]. `out` may be x. The router's inputs
+// have two planes, also where the layers have one: a rounded one picks another
+// expert.
 void moe_and_add(
     KernelContext& context,
     const MoeView& view,

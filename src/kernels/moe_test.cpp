@@ -25,6 +25,7 @@ struct MixtureConfig {
   int bits = 4;
   int up_bits = 4;
   int router_bits = 8;
+  int shared_inner = 0; // of one that all tokens have; 0: none
   bool has_biases = false; // and the clamped activation
 };
 
@@ -34,6 +35,8 @@ std::vector<MixtureConfig> mixture_configs() {
       {.experts = 16, .top_k = 8, .renormalises = false, .router_bits = 0},
       {.experts = 5, .top_k = 5, .inner = 96, .up_bits = 6},
       {.experts = 4, .top_k = 1, .inner = 40, .bits = 0, .up_bits = 0},
+      {.shared_inner = 128},
+      {.top_k = 1, .inner = 128, .up_bits = 6, .shared_inner = 64},
       {.inner = 96, .router_bits = 0, .has_biases = true},
       {.top_k = 2, .up_bits = 8, .has_biases = true}};
 }
@@ -51,6 +54,12 @@ class Mixture {
       down.push_back(downs.back().packed);
     }
     norm = random_floats(random, kHidden);
+    if (c.shared_inner > 0) {
+      gates.push_back(matrix(c.shared_inner, kHidden, c.bits));
+      ups.push_back(matrix(c.shared_inner, kHidden, c.up_bits));
+      downs.push_back(matrix(kHidden, c.shared_inner, c.bits));
+      share = matrix(1, kHidden, c.router_bits);
+    }
     router_bias = random_floats(random, c.experts);
     gate_bias = random_floats(random, c.experts * c.inner);
     up_bias = random_floats(random, c.experts * c.inner);
@@ -73,6 +82,11 @@ class Mixture {
       view.down_bias = down_bias.data();
       view.activation = Activation::kClampedSwiglu;
     }
+    if (config.shared_inner > 0) {
+      view.shared = {
+          {&gates.back().packed}, {&ups.back().packed}, {&downs.back().packed}};
+      view.share = {&share.packed};
+    }
     return view;
   }
 
@@ -80,6 +94,7 @@ class Mixture {
   std::mt19937 random{11};
   Arena arena;
   RandomMatrix router;
+  RandomMatrix share;
   std::vector<RandomMatrix> gates, ups, downs;
   std::vector<PackedMatrix> gate, up, down;
   std::vector<float> norm;
@@ -170,7 +185,7 @@ void add_expert(
     Numbers& sum) {
   const bool has_biases = mixture.config.has_biases;
   const auto bias_of = [&](const std::vector<float>& all) {
-    const size_t width = all.size() / mixture.gates.size();
+    const size_t width = all.size() / mixture.gate.size();
     return has_biases ? all.data() + expert * width : nullptr;
   };
   const Numbers gate =
@@ -227,6 +242,10 @@ std::optional<Numbers> exact(const Mixture& mixture, const float* x) {
         std::exp(logits[order[i]] - peak) /
             (mixture.config.renormalises ? chosen : all),
         sum);
+  }
+  if (mixture.config.shared_inner > 0) {
+    const double share = times(n, mixture.share)[0];
+    add_expert(mixture, logits.size(), n, 1 / (1 + std::exp(-share)), sum);
   }
   return sum;
 }

@@ -159,7 +159,6 @@ Result<ModelConfig> parse_model_config(
   FieldReader reader(text, where);
 
   config.hidden_size = reader.size("hidden_size");
-  config.intermediate_size = reader.size("intermediate_size");
   config.num_hidden_layers = reader.size("num_hidden_layers");
   config.num_attention_heads = reader.size("num_attention_heads");
   config.num_key_value_heads = reader.optional_size("num_key_value_heads")
@@ -193,6 +192,9 @@ Result<ModelConfig> parse_model_config(
     INGLE_RETURN_IF_ERROR(refuse_windows(reader, where, config));
   }
   INGLE_RETURN_IF_ERROR(family->read(reader, where, config));
+  if (!std::ranges::all_of(config.layers, &LayerConfig::has_experts)) {
+    config.intermediate_size = reader.size("intermediate_size");
+  }
   INGLE_RETURN_IF_ERROR(reader.status());
   INGLE_RETURN_IF_ERROR(check_heads(config, where));
   for (const RopeConfig& each : config.ropes) {

@@ -71,6 +71,7 @@ struct ExpertsConfig {
   int per_token = 0; // at most count
   int intermediate_size = 0; // of one
   bool renormalises = false; // a token's weights add up to 1
+  int shared_intermediate_size = 0; // of one that all tokens have; 0: none
 };
 
 // What the model computes is the decoder of families/decoder.h in the variant
@@ -80,7 +81,7 @@ struct ModelConfig {
   std::string model_type; // as the file has it
   SupportTier tier = SupportTier::kGeneric;
   int hidden_size = 0;
-  int intermediate_size = 0;
+  int intermediate_size = 0; // of layers that have an MLP; 0: none has
   int num_hidden_layers = 0;
   int num_attention_heads = 0;
   int num_key_value_heads = 0;
@@ -109,6 +110,8 @@ struct ModelConfig {
   float logits_soft_cap = 0; // 0: none
   std::vector<LayerConfig> layers;
   GatedDeltaShape gated_delta; // of recurrent layers
+  // Their projections are two, with the rows of each key head together.
+  bool fused_gated_delta = false;
   ExpertsConfig experts;
   std::vector<RopeConfig> ropes;
   // Nothing: as the weights have it.

@@ -125,7 +125,8 @@ TEST(Acceptance, unsupported_type_message) {
       "m/config.json: model_type 'mamba' is not supported; this version runs: "
       "gemma, gemma2, gemma3_text, glm4, granite, iquestcoder, llama, "
       "ministral3, mistral, olmo2, olmo3, phi3, qwen2, qwen3, qwen3_5, "
-      "qwen3_5_text, qwen3_moe, smollm3, starcoder2");
+      "qwen3_5_moe, qwen3_5_moe_text, qwen3_5_text, qwen3_moe, qwen3_next, "
+      "smollm3, starcoder2");
   json["model_type"] = "kimi_k2";
   EXPECT_EQ(
       parse_failure(json).message().find(

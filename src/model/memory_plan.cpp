@@ -102,6 +102,9 @@ uint64_t MemoryPlan::work_bytes(int64_t positions) const {
   const ExpertsConfig& experts = config_.experts;
   const int64_t chosen =
       experts.per_token * (int64_t{2} * experts.intermediate_size + hidden) +
+      (experts.shared_intermediate_size > 0
+           ? int64_t{2} * experts.shared_intermediate_size + hidden
+           : 0) +
       experts.count;
   const uint64_t logits = product(config_.vocab_size, 2 * kFloat);
   if (uses_kernels(numerics_)) {

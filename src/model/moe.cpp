@@ -31,6 +31,15 @@ const float* bias_of(const ExpertMatrices& matrices) {
   return matrices.bias ? matrices.bias->data<float>() : nullptr;
 }
 
+mx::array run(
+    const SharedExpert& shared,
+    Activation activation,
+    const mx::array& normed) {
+  const mx::array inner =
+      pass_gate(activation, shared.gate(normed), shared.up(normed));
+  return mx::multiply(mx::sigmoid(shared.share(normed)), shared.down(inner));
+}
+
 } // namespace
 
 mx::array
@@ -46,11 +55,14 @@ moe_and_add(const mx::array& x, const MoeWeights& weights, float eps) {
       mx::squeeze(multiply_chosen(inner, weights.down, choices.experts), 2);
   const mx::array sum =
       mx::sum(mx::multiply(results, mx::expand_dims(choices.weights, 2)), 1);
-  return mx::add(x, mx::astype(sum, x.dtype()));
+  const mx::array own = mx::add(x, mx::astype(sum, x.dtype()));
+  return weights.shared
+      ? mx::add(own, run(*weights.shared, weights.activation, normed))
+      : own;
 }
 
 MoeView kernel_view(const MoeWeights& weights, float eps) {
-  return {
+  MoeView view{
       .norm = norm_view(weights.norm, eps),
       .router = linear_view(weights.router),
       .gate = weights.gate.packed,
@@ -62,6 +74,14 @@ MoeView kernel_view(const MoeWeights& weights, float eps) {
       .top_k = weights.top_k,
       .renormalises = weights.renormalises,
       .activation = weights.activation};
+  if (weights.shared) {
+    view.shared = {
+        .gate = linear_view(weights.shared->gate),
+        .up = linear_view(weights.shared->up),
+        .down = linear_view(weights.shared->down)};
+    view.share = linear_view(weights.shared->share);
+  }
+  return view;
 }
 
 } // namespace ingle

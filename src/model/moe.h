@@ -10,6 +10,14 @@
 
 namespace ingle {
 
+// An expert that all tokens have, with its own share: sigmoid(share(n)).
+struct SharedExpert {
+  Linear share; // D -> 1
+  Linear gate; // D -> M', maybe of another size than the others
+  Linear up; // D -> M'
+  Linear down; // M' -> D
+};
+
 struct MoeWeights {
   mx::array norm; // [D], before the router and the experts
   Linear router; // D -> E
@@ -19,10 +27,11 @@ struct MoeWeights {
   int top_k = 0; // experts of a token: 1 to E
   bool renormalises = false; // their weights add up to 1
   Activation activation = Activation::kSilu;
+  std::optional<SharedExpert> shared{};
 };
 
 // x + sum(weight * down(activation(gate(n)) * up(n))) over each token's
-// experts, n = norm(x), in MLX's own ops: [T, D].
+// experts, and the one that all have, n = norm(x), in MLX's own ops: [T, D].
 mx::array moe_and_add(const mx::array& x, const MoeWeights& weights, float eps);
 
 // What the kernels see of it.

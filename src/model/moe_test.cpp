@@ -80,10 +80,10 @@ class Weights {
     }
     return m;
   }
-  Linear router() {
-    Matrix m{.weight = normal({kExperts, kHidden}, 0.5f)};
-    m.packed = pack_dense(
-        arena_, kExperts, kHidden, FloatType::kF32, bytes_of(m.weight));
+  Linear linear(int rows, int columns) {
+    Matrix m{.weight = normal({rows, columns}, 0.5f)};
+    m.packed =
+        pack_dense(arena_, rows, columns, FloatType::kF32, bytes_of(m.weight));
     return {std::move(m), std::nullopt};
   }
 
@@ -91,7 +91,7 @@ class Weights {
   Weights(int bits, bool renormalises, bool has_biases = false)
       : bits_(bits),
         moe{normal({kHidden}),
-            router(),
+            linear(kExperts, kHidden),
             experts(kInner, kHidden),
             experts(kInner, kHidden),
             experts(kHidden, kInner),
@@ -107,6 +107,15 @@ class Weights {
   }
 
   MoeWeights moe;
+
+  // An expert that all tokens have.
+  void add_shared(int inner) {
+    moe.shared = SharedExpert{
+        linear(1, kHidden),
+        linear(inner, kHidden),
+        linear(inner, kHidden),
+        linear(kHidden, inner)};
+  }
 };
 
 // sqrt(mean((a - b)^2) / mean(b^2))
@@ -149,6 +158,23 @@ TEST_P(MoeOpTest, IsNearThatOfMlxsOps) {
       }
     }
   }
+}
+
+TEST_P(MoeOpTest, SharedExpertIsNearThatOfMlxsOps) {
+  mx::random::seed(7);
+  Weights weights(4, true);
+  const mx::array x = normal({30, kHidden});
+  const mx::array without = run(nullptr, weights, x);
+  weights.add_shared(48);
+  for (const int tokens : {1, 30}) {
+    const mx::array some =
+        evaluated(mx::contiguous(mx::slice(x, {0, 0}, {tokens, kHidden})));
+    EXPECT_LT(
+        relative_error(
+            run(&kernels, weights, some), run(nullptr, weights, some)),
+        kMoeLayerBound);
+  }
+  EXPECT_GT(relative_error(run(&kernels, weights, x), without), 0.01);
 }
 
 // Of equal experts those of the smaller index, as the kernels have it.

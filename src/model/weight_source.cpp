@@ -1,7 +1,6 @@
 #include "model/weight_source.h"
 
 #include <cstring>
-#include <numeric>
 
 #include <mlx/allocator.h>
 #include <mlx/ops.h>
@@ -33,13 +32,33 @@ mx::Shape to_shape(const std::vector<int64_t>& extents) {
   return shape;
 }
 
-// Some rows of a tensor that has them one after the other.
-TensorView rows_of(const TensorView& tensor, int begin, int count) {
+// Some rows of a tensor, one after the other: where they are not so there, in
+// `copy`.
+TensorView rows_of(
+    const TensorView& tensor,
+    const std::vector<RowRange>& ranges,
+    std::vector<std::byte>& copy) {
   const auto row = tensor.bytes.size() / static_cast<size_t>(tensor.shape[0]);
+  const auto bytes_of = [&](const RowRange& range) {
+    return tensor.bytes.subspan(
+        static_cast<size_t>(range.begin) * row,
+        static_cast<size_t>(range.count) * row);
+  };
   TensorView rows = tensor;
-  rows.shape[0] = count;
-  rows.bytes = tensor.bytes.subspan(
-      static_cast<size_t>(begin) * row, static_cast<size_t>(count) * row);
+  rows.shape[0] = 0;
+  for (const RowRange& range : ranges) {
+    rows.shape[0] += range.count;
+  }
+  if (ranges.size() == 1) {
+    rows.bytes = bytes_of(ranges.front());
+    return rows;
+  }
+  copy.clear();
+  for (const RowRange& range : ranges) {
+    const auto bytes = bytes_of(range);
+    copy.insert(copy.end(), bytes.begin(), bytes.end());
+  }
+  rows.bytes = copy;
   return rows;
 }
 
@@ -272,23 +291,28 @@ Matrix WeightSource::load_quantized(const Parts& parts, int columns) const {
           reinterpret_cast<const std::byte*>(values.data<float>()))};
 }
 
-Result<Matrix> WeightSource::load_matrix(const Parts& parts, int columns) {
+Result<Matrix> WeightSource::load_matrix(const Parts& parts, int columns)
+    const {
   return run_mlx("load", [&] {
-    Matrix matrix = parts.quantization ? load_quantized(parts, columns)
-                                       : load_dense(parts.weight);
-    for (const auto* part : {&parts.weight, &parts.scales, &parts.biases}) {
-      if (!part->bytes.empty()) {
-        folder_.release(*part);
-      }
-    }
-    return matrix;
+    return parts.quantization ? load_quantized(parts, columns)
+                              : load_dense(parts.weight);
   });
+}
+
+void WeightSource::release(const Parts& parts) const {
+  for (const auto* part : {&parts.weight, &parts.scales, &parts.biases}) {
+    if (!part->bytes.empty()) {
+      folder_.release(*part);
+    }
+  }
 }
 
 Result<Matrix>
 WeightSource::take_matrix(const std::string& path, int rows, int columns) {
   INGLE_ASSIGN_OR_RETURN(const Parts parts, find_matrix(path, rows, columns));
-  return load_matrix(parts, columns);
+  INGLE_ASSIGN_OR_RETURN(Matrix matrix, load_matrix(parts, columns));
+  release(parts);
+  return matrix;
 }
 
 Result<Linear> WeightSource::take_linear(
@@ -306,7 +330,21 @@ Result<std::vector<Linear>> WeightSource::take_linears(
     int in,
     std::span<const int> outs,
     bool with_bias) {
-  const int rows = std::accumulate(outs.begin(), outs.end(), 0);
+  std::vector<std::vector<RowRange>> ranges;
+  int rows = 0;
+  for (const int out : outs) {
+    ranges.push_back({{rows, out}});
+    rows += out;
+  }
+  return take_linears(path, in, rows, ranges, with_bias);
+}
+
+Result<std::vector<Linear>> WeightSource::take_linears(
+    const std::string& path,
+    int in,
+    int rows,
+    std::span<const std::vector<RowRange>> outs,
+    bool with_bias) {
   INGLE_ASSIGN_OR_RETURN(const Parts all, find_matrix(path, rows, in));
   std::optional<TensorView> biases;
   if (with_bias) {
@@ -315,25 +353,25 @@ Result<std::vector<Linear>> WeightSource::take_linears(
     biases = *found;
   }
   std::vector<Linear> linears;
-  int begin = 0;
-  for (const int out : outs) {
-    const auto part = [&](const TensorView& tensor) {
-      return rows_of(tensor, begin, out);
+  for (const std::vector<RowRange>& out : outs) {
+    std::vector<std::byte> copies[3];
+    const auto part = [&](const TensorView& tensor, size_t i) {
+      return rows_of(tensor, out, copies[i]);
     };
     const Parts own{
-        part(all.weight),
-        all.quantization ? part(all.scales) : TensorView{},
-        all.quantization ? part(all.biases) : TensorView{},
+        part(all.weight, 0),
+        all.quantization ? part(all.scales, 1) : TensorView{},
+        all.quantization ? part(all.biases, 2) : TensorView{},
         all.quantization};
     INGLE_ASSIGN_OR_RETURN(Matrix matrix, load_matrix(own, in));
     linears.push_back({std::move(matrix), std::nullopt});
     if (biases) {
       INGLE_ASSIGN_OR_RETURN(linears.back().bias, run_mlx("load", [&] {
-                               return load_floats(part(*biases));
+                               return load_floats(part(*biases, 0));
                              }));
     }
-    begin += out;
   }
+  release(all);
   return linears;
 }
 

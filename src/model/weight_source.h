@@ -21,6 +21,12 @@
 
 namespace ingle {
 
+// Of a tensor: [begin, begin + count).
+struct RowRange {
+  int begin = 0;
+  int count = 0;
+};
+
 // A family takes every tensor that it uses and names those that it drops; what
 // is left over at the end is an error, because it means that the family does
 // not compute what the file's author did.
@@ -76,9 +82,19 @@ class WeightSource {
       std::span<const int> outs,
       bool with_bias);
 
+  // Those whose rows `path`, which has `rows`, has in pieces: outs[i] are those
+  // of each, in their order.
+  Result<std::vector<Linear>> take_linears(
+      const std::string& path,
+      int in,
+      int rows,
+      std::span<const std::vector<RowRange>> outs,
+      bool with_bias);
+
   // The matrices [rows, columns] of as many experts: all of them in
   // `layer`.switch_mlp.`name`, or each in `layer`.experts.N.`name`; quantised
-  // iff they have scales, all alike.
+  // iff they have scales, all alike. Or all, dense, in `layer`.experts.`name`,
+  // where gate_proj and up_proj are the two halves of each gate_up_proj.
   Result<ExpertMatrices> take_experts(
       const std::string& layer,
       const std::string& name,
@@ -119,8 +135,10 @@ class WeightSource {
       int rows,
       int columns,
       const Quantization& quantization);
-  // Their values as a matrix; lets go of their bytes. `columns`: of the values.
-  Result<Matrix> load_matrix(const Parts& parts, int columns);
+  // Their values as a matrix. `columns`: of the values.
+  Result<Matrix> load_matrix(const Parts& parts, int columns) const;
+  // What was loaded is not read again.
+  void release(const Parts& parts) const;
   Matrix load_dense(const TensorView& weight) const;
   Matrix load_quantized(const Parts& parts, int columns) const;
   mx::array load_floats(const TensorView& tensor) const;
@@ -131,7 +149,14 @@ class WeightSource {
     std::vector<const TensorView*> scales{}; // empty: dense
     std::vector<const TensorView*> biases{};
     std::optional<Quantization> quantization{};
+    std::vector<TensorView> parts{}; // of what `weights` are, if not whole
   };
+  Result<ExpertTensors> find_fused_experts(
+      const std::string& module,
+      const std::string& name,
+      int experts,
+      int rows,
+      int columns);
   // `experts`: the modules have so many, one after the other; none: one each.
   Result<ExpertTensors> find_experts(
       const std::vector<std::string>& modules,
@@ -143,6 +168,9 @@ class WeightSource {
       const std::function<mx::Shape(int width)>& shape_with,
       int columns,
       ExpertTensors& found);
+  // Lets go of their bytes.
+  Result<ExpertMatrices>
+  load_experts(const ExpertTensors& found, int experts, int rows, int columns);
   ExpertMatrices pack_experts(
       const ExpertTensors& found,
       int experts,

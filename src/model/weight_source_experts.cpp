@@ -136,12 +136,50 @@ Status WeightSource::find_quantized_expert(
   return Status::ok();
 }
 
+Result<WeightSource::ExpertTensors> WeightSource::find_fused_experts(
+    const std::string& module,
+    const std::string& name,
+    int experts,
+    int rows,
+    int columns) {
+  ExpertTensors found;
+  if (name == "down_proj") {
+    INGLE_ASSIGN_OR_RETURN(
+        found.weights.emplace_back(),
+        find_floats(module + "." + name, {experts, rows, columns}));
+    return found;
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const TensorView* both,
+      find_floats(module + ".gate_up_proj", {experts, 2 * rows, columns}));
+  const size_t half = both->bytes.size() / static_cast<size_t>(experts) / 2;
+  size_t begin = name == "gate_proj" ? 0 : half;
+  for (int expert = 0; expert < experts; ++expert) {
+    TensorView part = *both;
+    part.shape = {rows, columns};
+    part.bytes = both->bytes.subspan(begin, half);
+    found.parts.push_back(std::move(part));
+    begin += 2 * half;
+  }
+  for (const TensorView& part : found.parts) {
+    found.weights.push_back(&part);
+  }
+  return found;
+}
+
 Result<ExpertMatrices> WeightSource::take_experts(
     const std::string& layer,
     const std::string& name,
     int experts,
     int rows,
     int columns) {
+  const std::string fused = layer + ".experts";
+  if (has(fused + ".gate_up_proj")) {
+    INGLE_ASSIGN_OR_RETURN(
+        const ExpertTensors found,
+        find_fused_experts(fused, name, experts, rows, columns));
+    return load_experts(found, experts, rows, columns);
+  }
   std::vector<std::string> modules;
   for (int expert = 0; expert < experts; ++expert) {
     modules.push_back(
@@ -154,6 +192,14 @@ Result<ExpertMatrices> WeightSource::take_experts(
   }
   INGLE_ASSIGN_OR_RETURN(
       const ExpertTensors found, find_experts(modules, stacked, rows, columns));
+  return load_experts(found, experts, rows, columns);
+}
+
+Result<ExpertMatrices> WeightSource::load_experts(
+    const ExpertTensors& found,
+    int experts,
+    int rows,
+    int columns) {
   return run_mlx("load", [&] {
     ExpertMatrices matrices = uses_kernels(numerics_)
         ? pack_experts(found, experts, rows, columns)

@@ -25,6 +25,9 @@ TOKENS = 24
 # Far above what the order of an f32 sum changes, so that greedy tokens may be
 # compared at all.
 MIN_GAP = 0.01
+PIECE = 11
+# Of logits of a few units: f32 sums in another order.
+TOLERANCE = 1e-3
 
 
 def digest(tensors):
@@ -69,6 +72,48 @@ def answer(model, length, make_cache=make_prompt_cache, count=TOKENS):
         ],
         "top": [truth.top(out) for out in chosen_from],
     }
+
+
+def check_pieces(model, prompt):
+    """A prompt that is read in pieces has to give what it gives at once."""
+    out = {}
+    for size in (len(prompt), PIECE):
+        cache = make_prompt_cache(model)
+        for begin in range(0, len(prompt), size):
+            piece = mx.array([prompt[begin : begin + size]])
+            out[size] = model(piece, cache=cache)[0, -1]
+    difference = mx.abs(out[len(prompt)] - out[PIECE]).max().item()
+    assert difference < TOLERANCE, difference
+    return difference
+
+
+def make_case(name, config, parameters, write, answers_of):
+    """Of a model that is drawn by name: `write` draws it into a folder, and
+    `answers_of` asks it; the last answer's prompt is read in pieces, too.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        weights = write(pathlib.Path(folder), config, parameters)
+        model = truth.load(folder, as_stored=True)
+    answers = answers_of(model)
+    difference = check_pieces(model, answers[-1]["prompt_ids"])
+    print(name, [a["min_gap"] for a in answers], difference, flush=True)
+    return {
+        "name": name,
+        "config": config,
+        "tensors": parameters,
+        "weights": digest(weights),
+        "answers": answers,
+    }
+
+
+def write_cases(name, cases):
+    """To tests/data/`name`.json, as made by the script `name`_golden.py."""
+    header = {
+        "made_by": f"tools/oracle/{name}_golden.py",
+        "command": f"python {name}_golden.py",
+        **truth.versions(),
+    }
+    truth.write_golden(GOLDEN.with_name(f"{name}.json"), header, cases)
 
 
 def make_cases(tied, quantised):

@@ -79,10 +79,9 @@ def parameters(config):
 
 def as_published(parameters):
     """The names, shapes and norms of files that no converter has seen."""
-    result = [
-        ["model.visual.patch_embed.proj.weight", [8, 8], 0],
-        ["mtp.norm.weight", [64], -2],
-    ]
+    result = [["mtp.norm.weight", [64], -2]]
+    if any(name.startswith("language_model.") for name, _, _ in parameters):
+        result.append(["model.visual.patch_embed.proj.weight", [8, 8], 0])
     for name, shape, form in parameters:
         module = name.removesuffix(".weight")
         if name.endswith("conv1d.weight"):

@@ -13,6 +13,7 @@ from mlx_lm.utils import _get_classes
 from safetensors.numpy import save_file
 
 import tiny_families
+import tiny_hybrid
 import tiny_llama
 from tiny_llama import GROUP, centred
 
@@ -29,12 +30,53 @@ QWEN3_MOE = {
     "decoder_sparse_step": 1,
     "mlp_only_layers": [],
 }
-# Far apart, so that rounding seldom picks another expert.
-FORMS = {**tiny_llama.EXPONENTS, "gate": 1}
+# Beside the experts an expert that all tokens have, and recurrent layers.
+QWEN3_NEXT = {
+    **{
+        key: value
+        for key, value in tiny_hybrid.TEXT.items()
+        if key not in ("attn_output_gate", "rope_parameters")
+    },
+    "model_type": "qwen3_next",
+    "rope_theta": 1e4,
+    "partial_rotary_factor": 0.25,
+    "linear_value_head_dim": 32,
+    "full_attention_interval": 2,
+    "num_experts": 8,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 96,
+    "shared_expert_intermediate_size": 64,
+    "norm_topk_prob": True,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [],
+}
+QWEN3_5_MOE = {
+    **{
+        key: value
+        for key, value in tiny_hybrid.TEXT.items()
+        if key != "intermediate_size"
+    },
+    "model_type": "qwen3_5_moe_text",
+    "linear_value_head_dim": 32,
+    "num_experts": 8,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 64,
+    "shared_expert_intermediate_size": 96,
+}
+# Routers far apart, so that rounding seldom picks another expert.
+FORMS = {
+    **tiny_hybrid.FORMS,
+    "gate": 1,
+    "shared_expert_gate": 1,
+    "in_proj_qkvz": 0,
+    "in_proj_ba": 0,
+}
 
 
 def form_of(name):
     """How a tensor is drawn: 2**exponent, or a norm about 1."""
+    if name.endswith(("A_log", "dt_bias")):
+        return 1
     module = name.split(".")[-2]
     return "norm" if "norm" in module else FORMS[module]
 
@@ -42,7 +84,7 @@ def form_of(name):
 def parameters(config):
     """[name, shape, form] of each tensor that mlx-lm's class has."""
     model_class, args_class = _get_classes(config)
-    model = model_class(args_class.from_dict(config))
+    model = model_class(args_class.from_dict(json.loads(json.dumps(config))))
     return [
         [name, list(value.shape), form_of(name)]
         for name, value in sorted(tree_flatten(model.parameters()))
@@ -62,8 +104,24 @@ def as_published(parameters):
     return sorted(result)
 
 
+def fused(parameters):
+    """All experts' matrices in two tensors, of which one has two halves."""
+    result = []
+    for name, shape, form in parameters:
+        own, _, matrix = name.removesuffix(".weight").partition("switch_mlp.")
+        if matrix == "gate_proj":
+            both = [shape[0], 2 * shape[1], shape[2]]
+            result.append([own + "experts.gate_up_proj", both, form])
+        elif matrix == "down_proj":
+            result.append([own + "experts.down_proj", shape, form])
+        elif matrix == "":
+            result.append([name, shape, form])
+    return sorted(result)
+
+
 def bits_of(module):
-    return 8 if module.endswith(("embed_tokens", ".mlp.gate")) else 4
+    wide = ("embed_tokens", ".mlp.gate", ".shared_expert_gate")
+    return 8 if module.endswith(wide) else 4
 
 
 def quantization(parameters):
@@ -97,6 +155,28 @@ def models():
         "tie_word_embeddings": True,
     }
     yield "qwen3_moe_mixed", mixed, parameters(mixed)
+    yield from shared_models()
+
+
+def shared_models():
+    tensors = parameters(QWEN3_NEXT)
+    # As published: the form of the recurrent layers, and that of the experts.
+    published = as_published(tiny_hybrid.as_published(tensors))
+    yield "qwen3_next_as_published", QWEN3_NEXT, published
+    quantised = {**QWEN3_NEXT, "quantization": quantization(tensors)}
+    yield "qwen3_next_4bit", quantised, tensors
+    mixed = {**QWEN3_NEXT, "mlp_only_layers": [2], "norm_topk_prob": False}
+    yield "qwen3_next_mixed", mixed, parameters(mixed)
+    nested = {"model_type": "qwen3_5_moe", "text_config": QWEN3_5_MOE}
+    tensors = parameters(nested)
+    published = fused(tiny_hybrid.as_published(tensors))
+    yield "qwen3_5_moe_as_published", nested, published
+    quantised = {**nested, "quantization": quantization(tensors)}
+    yield "qwen3_5_moe_4bit", quantised, tensors
+
+
+def is_matrix(name, shape):
+    return len(shape) == 2 or ".switch_mlp." in name
 
 
 def draw(parameters, is_quantised):
@@ -104,7 +184,7 @@ def draw(parameters, is_quantised):
     for name, shape, form in parameters:
         if form == "norm":
             value = 1.0 + 0.25 * centred(name, shape)
-        elif is_quantised:
+        elif is_quantised and is_matrix(name, shape):
             module = name.removesuffix(".weight")
             rows = int(np.prod(shape[:-1]))
             parts = tiny_llama.quantised(

@@ -5,12 +5,10 @@
 Greedy tokens and logits of the models of tiny_moe.py in mlx-lm, f32; the
 quantised ones by the quantised matmul, as they are. Prompts are chosen so that
 no router on the way is near a tie between the last expert that it picks and
-the next one. A prompt that is read in pieces has to give what it gives at once.
+the next one.
 """
 
 import itertools
-import pathlib
-import tempfile
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -19,9 +17,7 @@ from mlx_lm.models.cache import make_prompt_cache
 import tiny_golden
 import tiny_moe
 import truth
-from tiny_hybrid_golden import check_pieces
 
-GOLDEN = tiny_golden.GOLDEN.with_name("tiny_moe.json")
 LENGTHS = (5, 40)
 TOKENS = 12
 # Of a router's logits, whose spread is about 5: above what activations of 15
@@ -81,32 +77,19 @@ def answer(model, routers, length):
     }
 
 
-def make_case(name, config, parameters):
-    with tempfile.TemporaryDirectory() as folder:
-        weights = tiny_moe.write(folder, config, parameters)
-        model = truth.load(pathlib.Path(folder), as_stored=True)
+def answers(model):
     routers = watch(model)
-    answers = [answer(model, routers, n) for n in LENGTHS]
-    difference = check_pieces(model, answers[-1]["prompt_ids"])
-    gaps = [(a["min_gap"], a["min_router_gap"]) for a in answers]
-    print(name, gaps, difference, flush=True)
-    return {
-        "name": name,
-        "config": config,
-        "tensors": parameters,
-        "weights": tiny_golden.digest(weights),
-        "answers": answers,
-    }
+    return [answer(model, routers, length) for length in LENGTHS]
 
 
 def main():
-    header = {
-        "made_by": "tools/oracle/tiny_moe_golden.py",
-        "command": "python tiny_moe_golden.py",
-        **truth.versions(),
-    }
-    cases = [make_case(*model) for model in tiny_moe.models()]
-    truth.write_golden(GOLDEN, header, cases)
+    tiny_golden.write_cases(
+        "tiny_moe",
+        [
+            tiny_golden.make_case(*model, tiny_moe.write, answers)
+            for model in tiny_moe.models()
+        ],
+    )
 
 
 if __name__ == "__main__":

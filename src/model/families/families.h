@@ -86,6 +86,25 @@ Status read_gemma_layers(FieldReader&, const std::string& origin, ModelConfig&);
 // What both qwens have in common: silu, and no windows.
 Status read_qwen_layers(FieldReader&, const std::string& origin, ModelConfig&);
 
+// What all qwens with gated delta nets have in common but their second halves.
+Status
+read_hybrid_layers(FieldReader&, const std::string& origin, ModelConfig&);
+
+// The experts that qwens have; `renormalises`: where the file does not say.
+Status read_qwen_experts(
+    FieldReader&,
+    const std::string& origin,
+    bool renormalises,
+    ModelConfig&);
+// The expert that all tokens have beside them.
+Status
+read_shared_expert(FieldReader&, const std::string& origin, ModelConfig&);
+
+// Which layers have experts: every `decoder_sparse_step`-th, but for those in
+// `mlp_only_layers`.
+Status
+read_sparse_layers(FieldReader&, const std::string& origin, ModelConfig&);
+
 // What both olmos have in common.
 Status read_olmo_layers(FieldReader&, const std::string& origin, ModelConfig&);
 
@@ -107,6 +126,7 @@ Status read_qwen2(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_qwen3(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_qwen3_5(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_qwen3_moe(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_qwen3_next(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_smollm3(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_starcoder2(FieldReader&, const std::string& origin, ModelConfig&);
 

@@ -55,11 +55,6 @@ Result<std::optional<mx::array>> take_norm_bias(
   return std::optional<mx::array>(std::move(bias));
 }
 
-bool has_taps_last(const WeightSource& weights, const std::string& name) {
-  const auto shape = weights.shape_of(name);
-  return shape && !shape->empty() && shape->back() != 1;
-}
-
 namespace {
 
 // One of a layer; nothing where the layer has none of that kind.
@@ -246,106 +241,6 @@ Result<std::optional<Matrix>> take_head(
       auto head,
       weights.take_matrix(path, config.vocab_size, config.hidden_size));
   return std::optional<Matrix>(std::move(head));
-}
-
-namespace {
-
-// The convolution's, of a file of either kind: [taps, channels].
-Result<mx::array> take_conv(
-    const ModelConfig& config,
-    WeightSource& weights,
-    const std::string& path) {
-  const int channels = config.gated_delta.channels();
-  const int taps = config.gated_delta.taps;
-  const std::string name = path + "conv1d.weight";
-  INGLE_ASSIGN_OR_RETURN(
-      const mx::array conv,
-      weights.take(
-          name,
-          has_taps_last(weights, name) ? mx::Shape{channels, 1, taps}
-                                       : mx::Shape{channels, taps, 1}));
-  return run_mlx("load", [&] {
-    mx::array turned =
-        mx::contiguous(mx::transpose(mx::reshape(conv, {channels, taps})));
-    mx::eval(turned);
-    return turned;
-  });
-}
-
-} // namespace
-
-Result<GatedDeltaWeights> take_gated_delta(
-    const ModelConfig& config,
-    WeightSource& weights,
-    const std::string& layer) {
-  const GatedDeltaShape& shape = config.gated_delta;
-  const int hidden = config.hidden_size;
-  const int heads = shape.value_heads;
-  const std::string path = layer + ".linear_attn.";
-  const auto projection = [&](const char* name, int in, int out) {
-    return weights.take_linear(path + name, in, out, false);
-  };
-  INGLE_ASSIGN_OR_RETURN(
-      auto norm,
-      take_norm(config, weights, layer + ".input_layernorm", hidden));
-  INGLE_ASSIGN_OR_RETURN(
-      auto qkv, projection("in_proj_qkv", hidden, shape.channels()));
-  INGLE_ASSIGN_OR_RETURN(
-      auto z, projection("in_proj_z", hidden, shape.value_width()));
-  INGLE_ASSIGN_OR_RETURN(auto b, projection("in_proj_b", hidden, heads));
-  INGLE_ASSIGN_OR_RETURN(auto a, projection("in_proj_a", hidden, heads));
-  INGLE_ASSIGN_OR_RETURN(
-      auto out, projection("out_proj", shape.value_width(), hidden));
-  INGLE_ASSIGN_OR_RETURN(auto conv, take_conv(config, weights, path));
-  INGLE_ASSIGN_OR_RETURN(auto decay_log, weights.take(path + "A_log", {heads}));
-  INGLE_ASSIGN_OR_RETURN(
-      auto decay_bias, weights.take(path + "dt_bias", {heads}));
-  INGLE_ASSIGN_OR_RETURN(
-      auto head_norm, weights.take(path + "norm.weight", {shape.value_dim}));
-  INGLE_RETURN_IF_ERROR(run_mlx("load", [&] {
-    decay_log = mx::exp(mx::astype(decay_log, mx::float32));
-    decay_bias = mx::astype(decay_bias, mx::float32);
-    mx::eval(decay_log, decay_bias);
-  }));
-  return GatedDeltaWeights{
-      std::move(norm),
-      std::move(qkv),
-      std::move(z),
-      std::move(b),
-      std::move(a),
-      std::move(out),
-      std::move(conv),
-      std::move(decay_log),
-      std::move(decay_bias),
-      std::move(head_norm)};
-}
-
-Result<MoeWeights> take_moe(
-    const ModelConfig& config,
-    WeightSource& weights,
-    const std::string& layer) {
-  const auto& [count, per_token, inner, renormalises] = config.experts;
-  const int hidden = config.hidden_size;
-  const std::string path = layer + ".mlp";
-  INGLE_ASSIGN_OR_RETURN(
-      auto norm,
-      take_norm(config, weights, layer + ".post_attention_layernorm", hidden));
-  INGLE_ASSIGN_OR_RETURN(
-      auto router, weights.take_linear(path + ".gate", hidden, count, false));
-  INGLE_ASSIGN_OR_RETURN(
-      auto gate, weights.take_experts(path, "gate_proj", count, inner, hidden));
-  INGLE_ASSIGN_OR_RETURN(
-      auto up, weights.take_experts(path, "up_proj", count, inner, hidden));
-  INGLE_ASSIGN_OR_RETURN(
-      auto down, weights.take_experts(path, "down_proj", count, hidden, inner));
-  return MoeWeights{
-      std::move(norm),
-      std::move(router),
-      std::move(gate),
-      std::move(up),
-      std::move(down),
-      per_token,
-      renormalises};
 }
 
 } // namespace ingle

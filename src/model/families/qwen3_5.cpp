@@ -1,6 +1,7 @@
 // Qwen 3.5: residual layers whose first half is a gated delta net, and
 // attention with gated heads in every fourth. What a layer adds is normed
-// before its halves; the second one is a gated MLP, as in llama.
+// before its halves; the second one is a gated MLP, as in llama, or in all
+// layers a mixture of them.
 #include "model/families/families.h"
 
 namespace ingle {
@@ -66,15 +67,10 @@ Status read_layers(
 
 } // namespace
 
-Status read_qwen3_5(
+Status read_hybrid_layers(
     FieldReader& fields,
     const std::string& origin,
     ModelConfig& config) {
-  if (fields.optional_count("num_experts", kMaxModelSize).value_or(0) > 0) {
-    return Status::unsupported(
-        origin + ": num_experts: the variant of " + config.model_type +
-        " with a mixture of experts is not supported");
-  }
   if (!fields.optional_bool("attn_output_gate").value_or(true)) {
     return Status::unsupported(
         origin +
@@ -95,6 +91,21 @@ Status read_qwen3_5(
   }
   INGLE_RETURN_IF_ERROR(read_gated_delta(fields, origin, config.gated_delta));
   return read_layers(fields, origin, config.layers);
+}
+
+Status read_qwen3_5(
+    FieldReader& fields,
+    const std::string& origin,
+    ModelConfig& config) {
+  INGLE_RETURN_IF_ERROR(read_hybrid_layers(fields, origin, config));
+  if (fields.optional_count("num_experts", kMaxModelSize).value_or(0) == 0) {
+    return fields.status();
+  }
+  for (LayerConfig& layer : config.layers) {
+    layer.has_experts = true;
+  }
+  INGLE_RETURN_IF_ERROR(read_qwen_experts(fields, origin, true, config));
+  return read_shared_expert(fields, origin, config);
 }
 
 } // namespace ingle

@@ -4,18 +4,20 @@
 #include "model/families/families.h"
 
 namespace ingle {
-namespace {
 
-constexpr int kMaxExperts = 1 << 12;
-
-Status read_experts(
+Status read_qwen_experts(
     FieldReader& fields,
     const std::string& origin,
-    ExpertsConfig& experts) {
+    bool renormalises,
+    ModelConfig& config) {
+  constexpr int kMaxExperts = 1 << 12;
+  ExpertsConfig& experts = config.experts;
+  config.wide_modules = {"mlp.gate"}; // a coarse router picks others
   experts.count = fields.size("num_experts", kMaxExperts);
   experts.per_token = fields.size("num_experts_per_tok", kMaxExperts);
   experts.intermediate_size = fields.size("moe_intermediate_size");
-  experts.renormalises = fields.optional_bool("norm_topk_prob").value_or(false);
+  experts.renormalises =
+      fields.optional_bool("norm_topk_prob").value_or(renormalises);
   INGLE_RETURN_IF_ERROR(fields.status());
   if (experts.per_token > experts.count) {
     return Status::corruption(
@@ -25,11 +27,21 @@ Status read_experts(
   return Status::ok();
 }
 
-// Every `step`-th layer has experts, but for those that the file lists.
-Status read_layers(
+Status read_shared_expert(
+    FieldReader& fields,
+    const std::string& /*origin*/,
+    ModelConfig& config) {
+  config.experts.shared_intermediate_size =
+      fields.size("shared_expert_intermediate_size");
+  config.wide_modules.emplace_back("shared_expert_gate");
+  return fields.status();
+}
+
+Status read_sparse_layers(
     FieldReader& fields,
     const std::string& origin,
-    std::vector<LayerConfig>& layers) {
+    ModelConfig& config) {
+  std::vector<LayerConfig>& layers = config.layers;
   const auto step = static_cast<size_t>(
       fields.optional_size("decoder_sparse_step").value_or(1));
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -54,8 +66,6 @@ Status read_layers(
   return Status::ok();
 }
 
-} // namespace
-
 Status read_qwen3_moe(
     FieldReader& fields,
     const std::string& origin,
@@ -73,9 +83,8 @@ Status read_qwen3_moe(
         "for " +
         config.model_type);
   }
-  config.wide_modules = {"mlp.gate"}; // a coarse router picks others
-  INGLE_RETURN_IF_ERROR(read_experts(fields, origin, config.experts));
-  return read_layers(fields, origin, config.layers);
+  INGLE_RETURN_IF_ERROR(read_qwen_experts(fields, origin, false, config));
+  return read_sparse_layers(fields, origin, config);
 }
 
 } // namespace ingle

@@ -17,10 +17,18 @@ Json golden_case(const std::string& name) {
   return golden_case_in("tiny_moe.json", name);
 }
 
-class Qwen3MoeTest : public testing::TestWithParam<RunOptions> {
+// On the kernels, where it is the same bits.
+struct KernelRun {
+  std::string name;
+  std::string model;
+  RunOptions options;
+};
+
+class MixtureTest : public testing::TestWithParam<KernelRun> {
  protected:
   void SetUp() override {
-    auto loaded = load_golden(GetParam(), golden_case("qwen3_moe_4bit"));
+    auto loaded =
+        load_golden(GetParam().options, golden_case(GetParam().model));
     ASSERT_TRUE(loaded.is_ok()) << loaded.status().message();
     model = std::move(loaded).value();
   }
@@ -28,21 +36,27 @@ class Qwen3MoeTest : public testing::TestWithParam<RunOptions> {
   std::unique_ptr<const Model> model;
 };
 
-std::vector<RunOptions> kernel_runs() {
-  std::vector<RunOptions> runs = near_runs();
-  runs.push_back({.numerics = Numerics::kFast, .threads = 2});
+std::vector<KernelRun> kernel_runs() {
+  std::vector<KernelRun> runs;
+  for (const std::string model : {"qwen3_moe", "qwen3_next", "qwen3_5_moe"}) {
+    for (const RunOptions& options : near_runs()) {
+      runs.push_back({model + "_" + options.isa, model + "_4bit", options});
+    }
+    runs.push_back(
+        {model + "_fast",
+         model + "_4bit",
+         {.numerics = Numerics::kFast, .threads = 2}});
+  }
   return runs;
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Runs,
-    Qwen3MoeTest,
+    MixtureTest,
     testing::ValuesIn(kernel_runs()),
-    [](const auto& each) {
-      return each.param.isa.empty() ? "fast" : each.param.isa;
-    });
+    [](const auto& each) { return each.param.name; });
 
-TEST_P(Qwen3MoeTest, AnyCutOfAPromptGivesTheSameBits) {
+TEST_P(MixtureTest, AnyCutOfAPromptGivesTheSameBits) {
   const auto prompt = some_tokens(120);
   KvState at_once = model->make_kv();
   const auto expected = step(*model, at_once, prompt);
@@ -57,7 +71,7 @@ TEST_P(Qwen3MoeTest, AnyCutOfAPromptGivesTheSameBits) {
   }
 }
 
-TEST_P(Qwen3MoeTest, RowsOfAnyLengthTogetherEqualThemselvesAlone) {
+TEST_P(MixtureTest, RowsOfAnyLengthTogetherEqualThemselvesAlone) {
   const std::vector<std::vector<TokenId>> prompts = {
       some_tokens(1, 2), some_tokens(33, 3), some_tokens(1, 7), some_tokens(7)};
   std::vector<std::vector<float>> alone;
@@ -239,6 +253,44 @@ TEST(Qwen3Moe, TensorsThatDoNotFitAreNamed) {
   Json json = golden_case("qwen3_moe_as_published");
   json["config"]["num_experts"] = 7;
   expect_refused(json, StatusCode::kCorruption, "mlp.gate.weight");
+}
+
+TEST(Qwen3Next, FieldsThatMakeNoSenseAreNamed) {
+  const std::pair<const char*, Json> bad[] = {
+      {"shared_expert_intermediate_size", 0},
+      {"shared_expert_intermediate_size", nullptr},
+      {"num_experts", nullptr},
+      {"linear_num_key_heads", 3}};
+  for (const auto& [field, value] : bad) {
+    Json json = golden_case("qwen3_next_4bit");
+    json["config"][field] = value;
+    expect_refused(json, StatusCode::kCorruption, field);
+  }
+  // Layers without experts need its size.
+  Json json = golden_case("qwen3_next_mixed");
+  json["config"].erase("intermediate_size");
+  expect_refused(json, StatusCode::kCorruption, "intermediate_size");
+}
+
+TEST(Qwen3Next, TensorsOfAnotherShapeAreNamed) {
+  const std::pair<const char*, const char*> tensors[] = {
+      {"qwen3_next_as_published", "in_proj_qkvz.weight"},
+      {"qwen3_next_4bit", "in_proj_ba.weight"},
+      {"qwen3_next_4bit", "shared_expert_gate.weight"},
+      {"qwen3_next_4bit", "shared_expert.down_proj.weight"},
+      {"qwen3_5_moe_as_published", "experts.gate_up_proj"},
+      {"qwen3_5_moe_as_published", "experts.down_proj"}};
+  for (const auto& [model, name] : tensors) {
+    expect_refused(
+        with_tensor(
+            model,
+            name,
+            [](Json& all, size_t i) {
+              all[i][1][0] = all[i][1][0].get<int>() + 1;
+            }),
+        StatusCode::kCorruption,
+        name);
+  }
 }
 
 } // namespace

@@ -93,8 +93,8 @@ bool is_matrix(const TinyTensor& spec) {
 void add_quantised(const TinyTensor& spec, std::vector<Tensor>& out) {
   const std::string module = spec.name.substr(
       0, spec.name.size() - std::string_view(".weight").size());
-  const bool is_wide =
-      module.ends_with("embed_tokens") || module.ends_with(".mlp.gate");
+  const bool is_wide = module.ends_with("embed_tokens") ||
+      module.ends_with(".mlp.gate") || module.ends_with("_expert_gate");
   const int bits = is_wide ? 8 : 4;
   int64_t rows = 1;
   for (const int64_t size : spec.shape) {
