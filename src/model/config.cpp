@@ -148,15 +148,26 @@ Result<ModelConfig> parse_model_config(
   INGLE_RETURN_IF_ERROR(whole.status());
   INGLE_ASSIGN_OR_RETURN(
       const Family* family, family_of(config.model_type, origin));
-  config.tier = family->tier;
   // Of a model that also sees, the part that reads and writes.
   const Json* part = whole.find("text_config");
-  const Json& text = part == nullptr ? root : *part;
   const std::string where = part == nullptr ? origin : origin + ": text_config";
-  if (!text.is_object()) {
+  if (part != nullptr && !part->is_object()) {
     return Status::corruption(where + " has to be an object");
   }
+  Json text = Json::parse(family->usual);
+  if (const Json* size = whole.find("vocab_size")) {
+    text["vocab_size"] = *size; // some have it beside the part
+  }
+  text.update(part == nullptr ? root : *part);
   FieldReader reader(text, where);
+  if (family->is_wrapper && part != nullptr) {
+    const auto type = reader.optional_string("model_type");
+    INGLE_RETURN_IF_ERROR(reader.status());
+    if (type) {
+      INGLE_ASSIGN_OR_RETURN(family, family_of(*type, where));
+    }
+  }
+  config.tier = family->tier;
 
   config.hidden_size = reader.size("hidden_size");
   config.num_hidden_layers = reader.size("num_hidden_layers");

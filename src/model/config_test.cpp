@@ -123,8 +123,9 @@ TEST(Acceptance, unsupported_type_message) {
   EXPECT_EQ(
       status.message(),
       "m/config.json: model_type 'mamba' is not supported; this version runs: "
-      "gemma, gemma2, gemma3_text, glm4, granite, iquestcoder, llama, "
-      "ministral3, mistral, olmo2, olmo3, phi3, qwen2, qwen3, qwen3_5, "
+      "gemma, gemma2, gemma3, gemma3_text, glm4, granite, iquestcoder, llama, "
+      "ministral3, mistral, mistral3, olmo2, olmo3, phi3, qwen2, qwen3, "
+      "qwen3_5, "
       "qwen3_5_moe, qwen3_5_moe_text, qwen3_5_text, qwen3_moe, qwen3_next, "
       "smollm3, starcoder2");
   json["model_type"] = "kimi_k2";
@@ -394,6 +395,58 @@ TEST(ModelConfig, FieldsOfAFamilyAreChecked) {
     EXPECT_NE(status.message().find(field), std::string::npos)
         << status.message();
   }
+}
+
+// As Gemma 3's authors publish them: what is as usual is left out.
+TEST(ModelConfig, TextPartOfGemma3HasWhatItsFileLeavesOut) {
+  const Json json = {
+      {"model_type", "gemma3"},
+      {"eos_token_id", {1, 106}},
+      {"text_config",
+       {{"hidden_size", 2560},
+        {"intermediate_size", 10240},
+        {"model_type", "gemma3_text"},
+        {"num_hidden_layers", 34},
+        {"rope_scaling", {{"factor", 8.0}, {"rope_type", "linear"}}},
+        {"sliding_window", 1024}}}};
+  const auto config = parse_model_config(json.dump(), "m/config.json");
+  ASSERT_TRUE(config.is_ok()) << config.status().message();
+  EXPECT_EQ(config->num_attention_heads, 8);
+  EXPECT_EQ(config->num_key_value_heads, 4);
+  EXPECT_EQ(config->head_dim, 256);
+  EXPECT_EQ(config->vocab_size, 262208);
+  EXPECT_EQ(config->max_position_embeddings, 131072);
+  EXPECT_EQ(config->layers[0].window, 1024);
+  EXPECT_EQ(config->layers[5].window, 0);
+  EXPECT_EQ(config->ropes[0].factor, 8);
+  EXPECT_EQ(config->eos, (std::vector<TokenId>{1, 106}));
+  Json alone = json["text_config"];
+  EXPECT_NE(
+      parse_failure(alone).message().find("num_attention_heads"),
+      std::string::npos);
+}
+
+TEST(ModelConfig, WrapperHasTheFamilyOfItsText) {
+  Json json = {{"model_type", "mistral3"}, {"text_config", valid()}};
+  Json& text = json["text_config"];
+  const auto parse = [&] {
+    auto config = parse_model_config(json.dump(), "m/config.json");
+    EXPECT_TRUE(config.is_ok()) << config.status().message();
+    return std::move(config).value();
+  };
+  EXPECT_EQ(parse().ropes[0].theta, 1e4f);
+  text["model_type"] = "qwen2";
+  EXPECT_TRUE(parse().qkv_bias);
+  EXPECT_EQ(parse().ropes[0].theta, 1e6f);
+  text.erase("model_type"); // a llama then
+  EXPECT_FALSE(parse().qkv_bias);
+  text["model_type"] = "mistral4";
+  const Status status = parse_failure(json);
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_NE(
+      status.message().find("text_config: model_type 'mistral4'"),
+      std::string::npos)
+      << status.message();
 }
 
 // Acceptance 199.

@@ -137,6 +137,32 @@ FAMILIES = {
 }
 
 
+# Beside a part that sees: the family of the part that reads and writes.
+WRAPPED = {"gemma3": "gemma3_text", "mistral3": "ministral3"}
+
+
+def wrapped_config_of(wrapper):
+    """Without what its authors' files leave out."""
+    text = config_of(WRAPPED[wrapper], False)
+    left_out = ("rms_norm_eps", "vocab_size") if wrapper == "gemma3" else ()
+    return {
+        "model_type": wrapper,
+        "text_config": {k: v for k, v in text.items() if k not in left_out},
+        "vocab_size": text["vocab_size"],
+    }
+
+
+def seeing_parts(parameters):
+    """With tensors that are of no use to the part that reads and writes."""
+    return sorted(
+        [
+            *parameters,
+            ["multi_modal_projector.linear.weight", [8, 8], 0],
+            ["vision_tower.patches.weight", [8, 8], 0],
+        ]
+    )
+
+
 def config_of(family, is_quantised):
     config = {"model_type": family, **COMMON, **FAMILIES[family]}
     if is_quantised:
@@ -163,7 +189,7 @@ def form_of(name, shape):
 def parameters(config):
     """[name, shape, form] of each tensor that mlx-lm's class has."""
     model_class, args_class = _get_classes(config)
-    model = model_class(args_class.from_dict(config))
+    model = model_class(args_class.from_dict(json.loads(json.dumps(config))))
     return [
         [name, list(value.shape), form_of(name, value.shape)]
         for name, value in sorted(tree_flatten(model.parameters()))

@@ -110,10 +110,17 @@ Places places_in(const WeightSource& weights) {
   return {"model", "lm_head"};
 }
 
-// Parts that see, and that guess tokens ahead.
+// Parts that see, what brings them together with text, and those that guess
+// tokens ahead.
 void drop_other_parts(WeightSource& weights) {
   for (const char* prefix :
-       {"model.visual.", "vision_tower.", "mtp.", "language_model.mtp."}) {
+       {"model.visual.",
+        "vision_tower.",
+        "model.vision_tower.",
+        "multi_modal_projector.",
+        "model.multi_modal_projector.",
+        "mtp.",
+        "language_model.mtp."}) {
     weights.drop_all(prefix);
   }
 }

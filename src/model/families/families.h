@@ -23,7 +23,7 @@ struct NormEps {
 
 struct Family {
   std::string_view model_type;
-  RopeDefaults rope;
+  RopeDefaults rope{};
   // Sets what the family has beside the fields that all have, and what it
   // has otherwise where they are absent. `config` has the common ones.
   // Errors: kCorruption, naming file and field; or they are left in `fields`.
@@ -34,6 +34,10 @@ struct Family {
   // Layers with a window are its own affair; else they are refused.
   bool takes_layer_types = false;
   NormEps norm_eps{};
+  // A JSON object: what files leave out of their text_config.
+  std::string_view usual = "{}";
+  // Its text_config may be of any family: that which its model_type names.
+  bool is_wrapper = false;
   SupportTier tier = SupportTier::kGeneric;
 };
 
