@@ -7,6 +7,7 @@
 #include "hub/hub_cache.h"
 #include "hub/names.h"
 #include "hub/testing/fake_hub.h"
+#include "model/testing/tiny_llama.h"
 
 namespace ingle {
 namespace {
@@ -149,6 +150,8 @@ TEST_F(ModelArgumentTest, DefaultModelIsAskedForWhenAbsent) {
 
 TEST_F(ModelArgumentTest, WithoutTheDefaultModelOneThatFitsIsPicked) {
   const std::string folder = add_cached("org/Alpha");
+  EXPECT_THAT(folder_of(""), HasSubstr("no model that can be loaded"));
+  ASSERT_TRUE(write_tiny_llama(*fs_, folder).is_ok());
   add_model("Broken");
   EXPECT_EQ(folder_of(""), folder);
 }

@@ -4,10 +4,8 @@
 #include "model/blas_threads.h"
 #include "model/config.h"
 #include "model/families/decoder.h"
-#include "model/kv_config.h"
 #include "model/run_mlx.h"
 #include "model/weight_source.h"
-#include "weights/safetensors_reader.h"
 
 namespace ingle {
 namespace {
@@ -58,6 +56,17 @@ Result<std::unique_ptr<const Model>> load_model(
       auto model, load_decoder(config, kv, weights, std::move(kernels)));
   INGLE_RETURN_IF_ERROR(weights.check_all_used());
   return model;
+}
+
+Status check_weights(
+    const ModelConfig& config,
+    const KvQuantizations& kv,
+    const WeightFolder& files,
+    const std::string& folder) {
+  WeightSource weights(files, folder, config.quantization, Numerics::kExact);
+  weights.only_check();
+  INGLE_RETURN_IF_ERROR(load_decoder(config, kv, weights, nullptr).status());
+  return weights.check_all_used();
 }
 
 } // namespace ingle

@@ -9,8 +9,10 @@
 
 #include "base/file_system.h"
 #include "base/status.h"
+#include "model/kv_config.h"
 #include "model/model.h"
 #include "model/run_options.h"
+#include "weights/safetensors_reader.h"
 
 namespace ingle {
 
@@ -29,5 +31,14 @@ Result<std::unique_ptr<const Model>> load_model(
     RunOptions options,
     std::stop_token stop = {},
     std::function<void(uint64_t done, uint64_t total)> on_progress = {});
+
+// Whether the weights have the names, types and shapes that the config asks
+// for, from their headers alone.
+// Errors:  as load_model().
+Status check_weights(
+    const ModelConfig& config,
+    const KvQuantizations& kv,
+    const WeightFolder& files,
+    const std::string& folder);
 
 } // namespace ingle

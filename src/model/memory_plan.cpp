@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/kv_config.h"
+#include "model/load_model.h"
 #include "model/make_kv_state.h"
 #include "weights/safetensors_reader.h"
 
@@ -76,6 +76,7 @@ Result<MemoryPlan> MemoryPlan::of(
   INGLE_ASSIGN_OR_RETURN(
       const KvQuantizations kv, kv_quantizations(fs, folder, config, options));
   INGLE_ASSIGN_OR_RETURN(const auto weights, WeightFolder::open(fs, folder));
+  INGLE_RETURN_IF_ERROR(check_weights(config, kv, *weights, folder));
   const bool kernels = uses_kernels(options.numerics);
   const mx::Dtype dtype =
       options.numerics == Numerics::kNative ? mx::bfloat16 : mx::float32;

@@ -37,8 +37,7 @@ class MemoryPlan {
  public:
   // Reads the config and the headers of the weights. `chunk`: tokens of a
   // prompt that are read at once.
-  // Errors: as load_model() for each of these files by itself; whether they fit
-  // each other is seen when they are loaded.
+  // Errors: as load_model().
   static Result<MemoryPlan> of(
       FileSystem& fs,
       const std::string& folder,

@@ -35,6 +35,12 @@ class MemoryPlanTest : public testing::Test {
             {"sliding_attention", "sliding_attention", "sliding_attention"}));
     set("sliding_window", window);
   }
+  // Half as many heads, of 32: as many as a group of few bits has.
+  void set_wide_heads() {
+    set("head_dim", 32);
+    set("num_attention_heads", 2);
+    set("num_key_value_heads", 1);
+  }
   MemoryPlan plan(const RunOptions& options) {
     auto made = MemoryPlan::of(*fs, "/tiny", options, kChunk);
     EXPECT_TRUE(made.is_ok()) << made.status().message();
@@ -63,7 +69,7 @@ TEST_F(MemoryPlanTest, CacheIsWhatASequenceReserves) {
       .numerics = Numerics::kNear,
       .kv_quant = KvQuant::kUniform,
       .kv = {4, 32}};
-  set("head_dim", 32);
+  set_wide_heads();
   for (const int window : {0, 300}) {
     if (window > 0) {
       set_window(window);
@@ -136,7 +142,7 @@ TEST_F(MemoryPlanTest, max_context_monotone_in_budget) {
 }
 
 TEST_F(MemoryPlanTest, FewerBitsMakeRoomForMore) {
-  set("head_dim", 32);
+  set_wide_heads();
   const MemoryPlan full = plan(near);
   const MemoryPlan eight = plan(
       {.numerics = Numerics::kNear,
@@ -155,6 +161,20 @@ TEST_F(MemoryPlanTest, FolderThatCannotBeLoadedIsAnError) {
   EXPECT_EQ(
       MemoryPlan::of(*fs, "/tiny", near, kChunk).status().code(),
       StatusCode::kUnsupported);
+}
+
+// The weights themselves are not read for that.
+TEST_F(MemoryPlanTest, ConfigThatLiesAboutAShapeIsAnError) {
+  set("intermediate_size", 256);
+  const Status status = MemoryPlan::of(*fs, "/tiny", near, kChunk).status();
+  EXPECT_EQ(status.code(), StatusCode::kCorruption);
+  EXPECT_NE(status.message().find("gate_proj"), std::string::npos)
+      << status.message();
+  set("intermediate_size", 128);
+  set("num_hidden_layers", 2);
+  const Status leftovers = MemoryPlan::of(*fs, "/tiny", near, kChunk).status();
+  EXPECT_NE(leftovers.message().find("model.layers.2."), std::string::npos)
+      << leftovers.message();
 }
 
 } // namespace

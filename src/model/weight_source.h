@@ -57,6 +57,13 @@ class WeightSource {
         arena_(arena),
         total_bytes_(folder.total_bytes()) {}
 
+  // From now on nothing is read: what is taken has the shape that was asked
+  // for, and no values. What is wrong with names, types and shapes is said all
+  // the same. For kExact.
+  void only_check() {
+    only_checks_ = true;
+  }
+
   bool has(const std::string& name) const {
     return folder_.tensors().count(name) != 0;
   }
@@ -190,6 +197,7 @@ class WeightSource {
   std::function<void(uint64_t done, uint64_t total)> on_progress_;
   Arena* arena_;
   uint64_t total_bytes_;
+  bool only_checks_ = false;
   uint64_t found_bytes_ = 0;
   std::set<std::string> used_;
 };
