@@ -129,13 +129,19 @@ KvView ArrayKvCache::append(const mx::array& keys, const mx::array& values) {
         std::max(window_.grown_end(begin, end), begin + kMinRoom));
   }
   const std::vector<mx::array> added = parts_of(keys, values);
-  std::vector<mx::array> rows;
   for (size_t i = 0; i < added.size(); ++i) {
     mx::array& part = buffer_->parts[i];
     part = write_rows(std::move(part), added[i], first - buffer_->begin);
-    rows.push_back(slice_rows(part, 0, end - buffer_->begin));
   }
   pending_ = end - offset_;
+  return view();
+}
+
+KvView ArrayKvCache::view() const {
+  std::vector<mx::array> rows;
+  for (const mx::array& part : buffer_->parts) {
+    rows.push_back(slice_rows(part, 0, offset_ + pending_ - buffer_->begin));
+  }
   if (!shape_.quantization) {
     return {{rows[0]}, {rows[1]}, buffer_->begin};
   }

@@ -74,6 +74,9 @@ class ArrayKvCache final : public KvCache {
   // the layer's dtype, L >= 1. Several appends in one step follow each other.
   // Throws what MLX throws; call it inside run_mlx().
   KvView append(const mx::array& keys, const mx::array& values);
+  // What the last append() of the pending step gave: for layers that attend to
+  // this one's rows. Requires: there was one.
+  KvView view() const;
 
  private:
   // Those of keys, then as many of values: rows, or rows, scales and biases.

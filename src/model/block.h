@@ -18,7 +18,7 @@ struct AttentionBlock {
   AttentionWeights weights;
   AttentionShape shape;
   const Rope* rope = nullptr; // null: no positions
-  size_t layer = 0; // whose cache it appends to
+  size_t layer = 0; // whose cache it appends or, without keys, attends to
 };
 
 struct GatedDeltaBlock {

@@ -99,6 +99,10 @@ inline LinearView linear_view(const Linear& linear) {
       linear.bias ? linear.bias->data<float>() : nullptr};
 }
 
+inline LinearView linear_view(const std::optional<Linear>& linear) {
+  return linear ? linear_view(*linear) : LinearView{};
+}
+
 inline NormView norm_view(const mx::array& norm, float eps) {
   return {norm.data<float>(), eps};
 }

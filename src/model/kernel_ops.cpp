@@ -36,8 +36,9 @@ AttentionView view_of(
       .o = linear_view(weights.o),
       .q_norm = norm_view(weights.q_norm, eps),
       .k_norm = norm_view(weights.k_norm, eps),
-      .norms_all_heads = weights.q_norm &&
+      .norms_all_heads = shape.heads > 1 && weights.q_norm &&
           weights.q_norm->shape(0) == weights.q.matrix.packed.rows,
+      .v_norm = norm_view(weights.v_norm, eps),
       .has_gates = weights.has_gates,
       .sinks = weights.sinks ? weights.sinks->data<float>() : nullptr,
       .residual = view_of(weights.residual, eps),
@@ -66,7 +67,7 @@ MlpView view_of(const MlpWeights& weights, float eps) {
   return {
       .norm = first_norm_of(weights, eps),
       .gate = linear_view(weights.gate),
-      .up = weights.up ? linear_view(*weights.up) : LinearView{},
+      .up = linear_view(weights.up),
       .down = linear_view(weights.down),
       .activation = weights.activation,
       .residual = view_of(weights.residual, eps)};
@@ -124,12 +125,13 @@ class BlockRun {
   }
 
  private:
+  // Where the block makes no keys, those that do have made room already.
   void extend(const Step& step, const AttentionBlock& block) {
     for (const Row& row : step.rows()) {
       BlockKvCache& cache = cache_of(row, block.layer);
-      const int64_t position = cache.offset() + cache.pending();
       const auto tokens = static_cast<int>(row.tokens.size());
-      std::byte* blocks = cache.extend(tokens);
+      std::byte* blocks = cache.extend(block.weights.k ? tokens : 0);
+      const int64_t position = cache.offset() + cache.pending() - tokens;
       attended_.push_back({tokens, position, blocks, cache.first_block()});
     }
   }

@@ -217,6 +217,41 @@ TEST_P(KernelOpsTest, LayerOfTheOtherKindIsNearThatOfMlxsOps) {
   }
 }
 
+// The first layer's values are its keys, normed; the second has none of its
+// own.
+TEST_P(KernelOpsTest, SharedKeysAndValuesAreNearThoseOfMlxsOps) {
+  Weights shared(rope);
+  auto& donor = std::get<AttentionBlock>(shared.blocks[0]);
+  donor.weights.v.reset();
+  donor.weights.v_norm = mx::random::uniform(0.5f, 1.5f, {kShape.head_dim});
+  mx::eval(*donor.weights.v_norm);
+  auto& sharer = std::get<AttentionBlock>(shared.blocks[2]);
+  sharer.weights.k.reset();
+  sharer.weights.v.reset();
+  sharer.layer = donor.layer;
+  const auto run_all = [&](KvState& kv, CpuKernels* with, const mx::array& x) {
+    const std::vector<TokenId> ids(static_cast<size_t>(x.shape(0)));
+    const Row row{ids, &kv, Logits::kAll};
+    Step step({&row, 1}, with);
+    return run_blocks(step, x, shared.blocks, kEps);
+  };
+  KvState ours = make_kv(&kernels);
+  KvState later = make_kv(&kernels);
+  KvState theirs = make_kv(nullptr);
+  for (const int tokens : {40, 1, 3}) {
+    const mx::array x = some_tokens(tokens);
+    const mx::array out = run_all(ours, &kernels, x);
+    finish(ours, out);
+    const mx::array evaluated =
+        run_all(later, &kernels, mx::add(x, mx::array(0.0f)));
+    finish(later, evaluated);
+    EXPECT_TRUE(mx::array_equal(out, evaluated).item<bool>());
+    const mx::array expected = run_all(theirs, nullptr, x);
+    finish(theirs, expected);
+    EXPECT_LT(relative_error(out, expected), attention_layer_bound(16));
+  }
+}
+
 TEST_P(KernelOpsTest, MlpAndHeadAreNearThoseOfMlxsOps) {
   Step with({}, &kernels);
   const Step without({}, nullptr);

@@ -145,8 +145,10 @@ mx::array attend_rows(
     size_t layer) {
   const mx::array normed = norm_first(weights, x, eps);
   const auto [q, gates] = split_gates(weights, weights.q(normed), shape);
-  const mx::array k = weights.k(normed);
-  const mx::array v = weights.v(normed);
+  const std::optional<mx::array> k =
+      weights.k ? std::optional((*weights.k)(normed)) : std::nullopt;
+  const std::optional<mx::array> v =
+      weights.v ? std::optional((*weights.v)(normed)) : k;
 
   std::vector<mx::array> attended;
   attended.reserve(step.rows().size());
@@ -154,7 +156,7 @@ mx::array attend_rows(
   for (const Row& row : step.rows()) {
     const int length = token_count(row);
     auto& cache = static_cast<ArrayKvCache&>(row.kv->layer(layer));
-    const int64_t offset = cache.offset() + cache.pending();
+    const int64_t offset = cache.offset() + cache.pending() - (k ? 0 : length);
     const auto heads_of = [&](const mx::array& all,
                               const std::optional<mx::array>& norm,
                               int heads) {
@@ -166,9 +168,11 @@ mx::array attend_rows(
     };
     const mx::array queries = scale_queries(
         turned(heads_of(q, weights.q_norm, shape.heads)), rope, offset);
-    const KvView kv = cache.append(
-        turned(heads_of(k, weights.k_norm, shape.kv_heads)),
-        heads_of(v, std::nullopt, shape.kv_heads));
+    const KvView kv = k
+        ? cache.append(
+              turned(heads_of(*k, weights.k_norm, shape.kv_heads)),
+              heads_of(*v, weights.v_norm, shape.kv_heads))
+        : cache.view();
     attended.push_back(
         merge_heads(attend(queries, kv, shape, offset, weights.sinks)));
     begin += length;

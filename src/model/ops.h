@@ -32,8 +32,12 @@ struct Residual {
 struct AttentionWeights {
   std::optional<mx::array> norm; // [D], before the projections
   Linear q; // D -> heads * head_dim; with gates twice that
-  Linear k; // D -> kv_heads * head_dim
-  Linear v;
+  // D -> kv_heads * head_dim. None: the layer whose cache it attends to makes
+  // the keys and values, in the same step and before it; and there is no v.
+  std::optional<Linear> k;
+  // None: values are what k gives, before it is normed. Not with norms of all
+  // heads together.
+  std::optional<Linear> v;
   Linear o; // heads * head_dim -> D
   // Of queries and keys before they are rotated: [head_dim], of each head, or
   // of all heads together.
@@ -47,6 +51,7 @@ struct AttentionWeights {
   std::optional<mx::array> norm_bias{}; // [D]: a layer norm; none: an RMS norm
   // Of each head a score more, as if of a position whose value is 0: [heads].
   std::optional<mx::array> sinks{};
+  std::optional<mx::array> v_norm{}; // [head_dim], of each head of values
 };
 
 struct RopeAngles {
@@ -103,7 +108,7 @@ mx::array embed(const Step& step, const Matrix& embedding, float scale = 1);
 
 // x + o(attention(norm(x))), with what the weights have more, in MLX's own ops:
 // [T, D]. Appends the rows' new keys and values to layer `layer` of their
-// caches. `rope` may be null: no positions.
+// caches, where the weights make any. `rope` may be null: no positions.
 mx::array attend_and_add(
     Step& step,
     const mx::array& x,
