@@ -99,7 +99,7 @@ class ResidualPart {
       apply_norm(context_, view_.norm, y, columns, y);
     }
     for (int i = 0; i < columns; ++i) {
-      out[i] = x[i] + view_.scale * y[i];
+      out[i] = view_.total * (x[i] + view_.scale * y[i]);
     }
   }
 
@@ -191,18 +191,23 @@ class MlpPart {
       context_.pool.barrier(thread);
       activated_.pack(thread, row_of(activated, inner));
     } else {
-      float* up = is_gated_ ? activated + static_cast<int64_t>(tokens_) * inner
-                            : nullptr;
+      const float* factors = view_.factors;
+      int64_t stride = view_.factors_stride;
       multiply(thread, view_.gate, nullptr, activated);
       if (is_gated_) {
+        float* up = activated + static_cast<int64_t>(tokens_) * inner;
         multiply(thread, view_.up, nullptr, up);
+        factors = up;
+        stride = inner;
       }
       context_.pool.barrier(thread);
       activated_.pack(thread, [&](int t, float* row) -> const float* {
-        const auto at = static_cast<int64_t>(t) * inner;
-        std::copy_n(activated + at, inner, row);
+        std::copy_n(activated + static_cast<int64_t>(t) * inner, inner, row);
         context_.set.activate_gate(
-            row, up == nullptr ? nullptr : up + at, view_.activation, inner);
+            row,
+            factors == nullptr ? nullptr : factors + t * stride,
+            view_.activation,
+            inner);
         return row;
       });
     }

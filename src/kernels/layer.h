@@ -61,14 +61,15 @@ void embed(
     float scale,
     float* out);
 
-// What becomes of x and what a half of a layer makes of it, y:
-// x + scale * norm(y), without a norm x + scale * y.
+// What becomes of x and what a part of a layer makes of it, y:
+// total * (x + scale * norm(y)), without a norm total * (x + scale * y).
 struct ResidualView {
   NormView norm{}; // weight null: none
   float scale = 1;
+  float total = 1;
 
   bool is_plain() const {
-    return norm.weight == nullptr && scale == 1;
+    return norm.weight == nullptr && scale == 1 && total == 1;
   }
 };
 
@@ -135,10 +136,14 @@ struct MlpView {
   LinearView down;
   Activation activation = Activation::kSilu;
   ResidualView residual{};
+  // In place of what `up` gives: token t's [M] at t * factors_stride. Null:
+  // none.
+  const float* factors = nullptr;
+  int64_t factors_stride = 0;
 };
 
 // x and down(activation(gate(n)) * up(n)), n = norm(x), by its residual;
-// without `up` down(activation(gate(n))): [T, D].
+// without `up` and factors down(activation(gate(n))): [T, D].
 void mlp_and_add(
     KernelContext& context,
     const MlpView& view,
