@@ -19,6 +19,9 @@ struct RunBlock {
     return gated_delta_and_add(
         step, x, block.weights, block.shape, eps, block.layer);
   }
+  mx::array operator()(const LayerInputBlock& block) const {
+    return layer_input_and_add(step, x, block, eps);
+  }
   mx::array operator()(const MlpWeights& weights) const {
     return mlp_and_add(x, weights, eps);
   }

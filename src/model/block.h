@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "model/gated_delta.h"
+#include "model/layer_inputs.h"
 #include "model/moe.h"
 #include "model/ops.h"
 
@@ -27,8 +28,12 @@ struct GatedDeltaBlock {
   size_t layer = 0; // whose cache it moves on
 };
 
-using Block =
-    std::variant<AttentionBlock, GatedDeltaBlock, MlpWeights, MoeWeights>;
+using Block = std::variant<
+    AttentionBlock,
+    GatedDeltaBlock,
+    LayerInputBlock,
+    MlpWeights,
+    MoeWeights>;
 
 // What has a cache.
 inline bool looks_back(const Block& block) {

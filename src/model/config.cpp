@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "model/families/families.h"
 #include "model/field_reader.h"
@@ -100,30 +102,26 @@ Result<const Family*> family_of(
   return family;
 }
 
-Status check_heads(const ModelConfig& config, const std::string& origin) {
-  if (config.num_attention_heads % config.num_key_value_heads != 0) {
-    return Status::corruption(
-        origin + ": num_attention_heads (" +
-        std::to_string(config.num_attention_heads) +
-        ") is not a multiple of num_key_value_heads (" +
-        std::to_string(config.num_key_value_heads) + ")");
-  }
-  if (config.head_dim % 2 != 0) {
-    return Status::corruption(
-        origin + ": head_dim (" + std::to_string(config.head_dim) +
-        ") has to be even");
-  }
-  if (config.num_attention_heads > kMaxModelSize / config.head_dim) {
-    return Status::corruption(
-        origin + ": num_attention_heads (" +
-        std::to_string(config.num_attention_heads) + ") times head_dim (" +
-        std::to_string(config.head_dim) + ") is over " +
-        std::to_string(kMaxModelSize));
+// Of each rope, with the heads of the layers that have it.
+Status check_ropes(const ModelConfig& config, const std::string& origin) {
+  std::set<std::pair<size_t, int>> checked;
+  for (const LayerConfig& layer : config.layers) {
+    const int head_dim = config.head_dim_of(layer);
+    if (layer.rope && checked.emplace(*layer.rope, head_dim).second) {
+      INGLE_RETURN_IF_ERROR(
+          check_rope(config.ropes[*layer.rope], head_dim, origin));
+    }
   }
   return Status::ok();
 }
 
 } // namespace
+
+size_t ModelConfig::cache_count() const {
+  const auto sharer = std::ranges::find_if(
+      layers, [](const LayerConfig& layer) { return layer.donor.has_value(); });
+  return static_cast<size_t>(sharer - layers.begin());
+}
 
 std::string_view to_string(SupportTier tier) {
   return tier == SupportTier::kTargeted ? "targeted" : "generic";
@@ -207,10 +205,12 @@ Result<ModelConfig> parse_model_config(
     config.intermediate_size = reader.size("intermediate_size");
   }
   INGLE_RETURN_IF_ERROR(reader.status());
-  INGLE_RETURN_IF_ERROR(check_heads(config, where));
-  for (const RopeConfig& each : config.ropes) {
-    INGLE_RETURN_IF_ERROR(check_rope(each, config.head_dim, where));
-  }
+  INGLE_RETURN_IF_ERROR(check_heads(
+      config.num_attention_heads,
+      {"num_key_value_heads", config.num_key_value_heads},
+      {"head_dim", config.head_dim},
+      where));
+  INGLE_RETURN_IF_ERROR(check_ropes(config, where));
   if (config.attention_scale == 0) {
     config.attention_scale = 1 / std::sqrt(static_cast<float>(config.head_dim));
   }

@@ -63,6 +63,14 @@ struct LayerConfig {
   std::optional<size_t> rope = 0; // which of the model's; none: no positions
   bool is_recurrent = false; // a gated delta net instead of attention
   bool has_experts = false; // instead of one MLP
+  // Other than the model's.
+  std::optional<int> head_dim{};
+  std::optional<int> num_key_value_heads{};
+  std::optional<int> intermediate_size{};
+  bool values_are_keys = false; // before these are normed: there is no v_proj
+  // The layer to whose keys and values it attends; none: it has its own. All
+  // that have their own come before all that don't.
+  std::optional<size_t> donor{};
 };
 
 // Of the layers that have experts.
@@ -72,6 +80,12 @@ struct ExpertsConfig {
   int intermediate_size = 0; // of one
   bool renormalises = false; // a token's weights add up to 1
   int shared_intermediate_size = 0; // of one that all tokens have; 0: none
+};
+
+// Of what each layer gets of a token for itself (kernels/layer_inputs.h).
+struct LayerInputsConfig {
+  int width = 0; // of one layer's; 0: there is none
+  int vocab_size = 0; // rows of its table
 };
 
 // What the model computes is the decoder of families/decoder.h in the variant
@@ -96,6 +110,7 @@ struct ModelConfig {
   bool mlp_bias = false;
   MlpKind mlp = MlpKind::kGated;
   QkNorm qk_norm = QkNorm::kNone;
+  bool norms_values = false; // each head's, to a root mean square of 1
   bool has_attention_gates = false; // beside queries, in q_proj
   NormNames norms;
   // A norm multiplies by 1 + its weight. With recurrent layers: as the file has
@@ -113,6 +128,9 @@ struct ModelConfig {
   // Their projections are two, with the rows of each key head together.
   bool fused_gated_delta = false;
   ExpertsConfig experts;
+  LayerInputsConfig layer_inputs;
+  // What a layer gives is multiplied by its `layer_scalar`, if it has one.
+  bool has_layer_scalars = false;
   std::vector<RopeConfig> ropes;
   // Nothing: as the weights have it.
   std::optional<bool> tie_word_embeddings;
@@ -120,6 +138,18 @@ struct ModelConfig {
   // Modules whose names end so are not to be quantised to fewer than 8 bits.
   std::vector<std::string> wide_modules;
   std::vector<TokenId> eos; // may be empty
+
+  int head_dim_of(const LayerConfig& layer) const {
+    return layer.head_dim.value_or(head_dim);
+  }
+  int key_value_heads_of(const LayerConfig& layer) const {
+    return layer.num_key_value_heads.value_or(num_key_value_heads);
+  }
+  int intermediate_size_of(const LayerConfig& layer) const {
+    return layer.intermediate_size.value_or(intermediate_size);
+  }
+  // Of layers that have their own: the first ones.
+  size_t cache_count() const;
 };
 
 // `origin` is the path of the file, for messages. Sizes are positive; the

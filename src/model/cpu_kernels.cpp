@@ -7,7 +7,7 @@ namespace ingle {
 namespace mx = mlx::core;
 
 mx::array CpuKernels::output(int rows, int columns) {
-  constexpr size_t kKept = 6; // more shapes than a prompt's last step has
+  constexpr size_t kKept = 8; // more shapes than a prompt's last step has
   const auto is_free = [](const mx::array& array) {
     return array.is_donatable();
   };

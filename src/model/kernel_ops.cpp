@@ -19,7 +19,7 @@ NormView first_norm_of(const Weights& weights, float eps) {
 }
 
 ResidualView view_of(const Residual& residual, float eps) {
-  return {norm_view(residual.norm, eps), residual.scale};
+  return {norm_view(residual.norm, eps), residual.scale, residual.total};
 }
 
 AttentionView view_of(
@@ -73,6 +73,15 @@ MlpView view_of(const MlpWeights& weights, float eps) {
       .residual = view_of(weights.residual, eps)};
 }
 
+// all: [T, layers * width].
+MlpView view_of(const LayerInputBlock& block, const mx::array& all, float eps) {
+  MlpView view = view_of(block.mlp, eps);
+  view.factors = all.data<float>() +
+      block.layer * static_cast<size_t>(view.gate.matrix->rows);
+  view.factors_stride = all.shape(1);
+  return view;
+}
+
 BlockKvCache& cache_of(const Row& row, size_t layer) {
   return static_cast<BlockKvCache&>(row.kv->layer(layer));
 }
@@ -90,7 +99,8 @@ class BlockRun {
         blocks_(blocks),
         eps_(eps),
         tokens_(tokens),
-        rows_(step.rows().size()) {
+        rows_(step.rows().size()),
+        layer_inputs_(step.layer_inputs()) {
     attended_.reserve(blocks.size() * rows_);
     angles_.reserve(blocks.size());
     for (const Block& block : blocks) {
@@ -164,6 +174,9 @@ class BlockRun {
           out);
     } else if (const auto* mlp = std::get_if<MlpWeights>(&blocks_[i])) {
       mlp_and_add(context, view_of(*mlp, eps_), tokens_, x, out);
+    } else if (const auto* own = std::get_if<LayerInputBlock>(&blocks_[i])) {
+      mlp_and_add(
+          context, view_of(*own, *layer_inputs_, eps_), tokens_, x, out);
     } else {
       const auto& moe = std::get<MoeWeights>(blocks_[i]);
       moe_and_add(context, kernel_view(moe, eps_), tokens_, x, out);
@@ -195,6 +208,7 @@ class BlockRun {
   float eps_;
   int tokens_; // of x: where no block looks back, maybe not all of the step's
   size_t rows_;
+  std::optional<mx::array> layer_inputs_;
   // Of each block of attention, one after the other, its rows'.
   std::vector<AttentionRow> attended_;
   std::vector<std::shared_ptr<const RopeAngles>> angles_; // its own

@@ -14,10 +14,7 @@ bool is_group_size(int size) {
 }
 
 // `where` says who asked for it.
-Status check(
-    const KvQuantization& kv,
-    const ModelConfig& config,
-    const std::string& where) {
+Status check(const KvQuantization& kv, int head_dim, const std::string& where) {
   if (kv.bits != 8 && kv.bits != 4) {
     return Status::corruption(
         where + ": keys and values have 8 or 4 bits, not " +
@@ -28,10 +25,9 @@ Status check(
         where + ": keys and values have groups of 32, 64 or 128, not of " +
         std::to_string(kv.group_size));
   }
-  const int dim = config.head_dim;
-  if (dim % kv.group_size != 0 || dim > kMaxQuantizedDim) {
+  if (head_dim % kv.group_size != 0 || head_dim > kMaxQuantizedDim) {
     return Status::unsupported(
-        where + ": the model's heads of " + std::to_string(dim) +
+        where + ": the model's heads of " + std::to_string(head_dim) +
         " elements can't be held in groups of " +
         std::to_string(kv.group_size));
   }
@@ -47,16 +43,18 @@ Status read_entry(
     return Status::corruption(where + ": not an object");
   }
   FieldReader reader(entry, where);
-  const auto layer =
-      reader.optional_count("layer_idx", config.num_hidden_layers - 1);
+  const auto layer = reader.optional_count(
+      "layer_idx", static_cast<int>(config.cache_count()) - 1);
   const KvQuantization kv{
       reader.size("bits"), reader.optional_size("group_size").value_or(64)};
   INGLE_RETURN_IF_ERROR(reader.status());
   if (!layer) {
     return Status::corruption(where + ": layer_idx is missing");
   }
-  INGLE_RETURN_IF_ERROR(check(kv, config, where));
-  auto& kept = layers[static_cast<size_t>(*layer)];
+  const auto at = static_cast<size_t>(*layer);
+  INGLE_RETURN_IF_ERROR(
+      check(kv, config.head_dim_of(config.layers[at]), where));
+  auto& kept = layers[at];
   if (kept) {
     return Status::corruption(
         where + ": layer " + std::to_string(*layer) + " is there twice");
@@ -93,7 +91,10 @@ Result<KvQuantizations> kv_quantizations(
     case KvQuant::kOff:
       return KvQuantizations(layers);
     case KvQuant::kUniform:
-      INGLE_RETURN_IF_ERROR(check(options.kv, config, "--kv-quant"));
+      for (const LayerConfig& layer : config.layers) {
+        INGLE_RETURN_IF_ERROR(
+            check(options.kv, config.head_dim_of(layer), "--kv-quant"));
+      }
       return KvQuantizations(layers, options.kv);
     case KvQuant::kConfig:
       break;

@@ -12,7 +12,7 @@ KvState make_kv_state(
     mx::Dtype dtype,
     bool for_kernels) {
   std::vector<std::unique_ptr<KvCache>> caches;
-  for (size_t i = 0; i < config.layers.size(); ++i) {
+  for (size_t i = 0; i < config.cache_count(); ++i) {
     const LayerConfig& layer = config.layers[i];
     caches.push_back(
         layer.is_recurrent

@@ -7,7 +7,9 @@
 
 namespace ingle {
 
-// An empty state: a cache for each layer, of the kind that the layer calls for.
+// An empty state: a cache for each layer, of the kind that the layer calls for,
+// but for those that attend to another's. As these come last, a layer's number
+// is its cache's.
 // `dtype`: of rows, where MLX's own ops compute and not the kernels.
 KvState make_kv_state(
     const ModelConfig& config,

@@ -63,6 +63,29 @@ uint64_t weight_bytes(
   return total;
 }
 
+// The most that any layer has, of one token.
+struct Widths {
+  int64_t queries = 0;
+  int64_t projected = 0; // queries, keys and values
+  int64_t inner = 0;
+};
+
+Widths widest(const ModelConfig& config) {
+  const GatedDeltaShape& delta = config.gated_delta;
+  Widths most;
+  most.projected = delta.channels() + int64_t{2} * delta.value_width();
+  for (const LayerConfig& layer : config.layers) {
+    const int64_t head_dim = config.head_dim_of(layer);
+    const int64_t queries = config.num_attention_heads * head_dim;
+    const int64_t kv = config.key_value_heads_of(layer) * head_dim;
+    most.queries = std::max(most.queries, queries);
+    most.projected = std::max(most.projected, queries + 2 * kv);
+    most.inner =
+        std::max<int64_t>(most.inner, config.intermediate_size_of(layer));
+  }
+  return most;
+}
+
 } // namespace
 
 Result<MemoryPlan> MemoryPlan::of(
@@ -91,13 +114,10 @@ Result<MemoryPlan> MemoryPlan::of(
 
 uint64_t MemoryPlan::work_bytes(int64_t positions) const {
   const int64_t hidden = config_.hidden_size;
-  const int64_t inner = config_.intermediate_size;
   const int64_t heads = config_.num_attention_heads;
-  const int64_t queries = heads * config_.head_dim;
-  const GatedDeltaShape& delta = config_.gated_delta;
-  const int64_t projected = std::max<int64_t>(
-      queries + int64_t{2} * config_.num_key_value_heads * config_.head_dim,
-      delta.channels() + int64_t{2} * delta.value_width());
+  const auto [queries, projected, inner] = widest(config_);
+  const int64_t inputs =
+      int64_t{config_.num_hidden_layers} * config_.layer_inputs.width;
   // Of a mixture, what each of a token's experts takes in and gives: gates and
   // what they multiply, and results.
   const ExpertsConfig& experts = config_.experts;
@@ -113,12 +133,13 @@ uint64_t MemoryPlan::work_bytes(int64_t positions) const {
     // is between its halves and what is added; inputs of products are two
     // planes of integers with their scales.
     const int64_t floats =
-        5 * hidden + std::max(projected, inner) + queries + chosen;
+        5 * hidden + std::max(projected, inner) + queries + chosen + inputs;
     const int64_t planes = 5 * std::max({hidden, inner, queries}) / 2;
     return logits + product(chunk_, floats * kFloat + planes);
   }
   // What MLX holds of a layer at a time, all scores and their softmax.
-  const int64_t floats = 6 * hidden + 2 * projected + 3 * inner + 2 * chosen;
+  const int64_t floats =
+      6 * hidden + 2 * projected + 3 * inner + 2 * chosen + 3 * inputs;
   return logits + product(chunk_, (floats + 2 * heads * positions) * kFloat);
 }
 

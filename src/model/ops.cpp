@@ -72,12 +72,11 @@ mx::array add_residual(
     const mx::array& y,
     const Residual& residual,
     float eps) {
-  const mx::array normed = norm_if(residual.norm, y, eps);
-  return mx::add(
-      x,
-      residual.scale == 1
-          ? normed
-          : mx::multiply(normed, scalar(residual.scale, normed)));
+  const auto times = [](const mx::array& all, float scale) {
+    return scale == 1 ? all : mx::multiply(all, scalar(scale, all));
+  };
+  const mx::array added = times(norm_if(residual.norm, y, eps), residual.scale);
+  return times(mx::add(x, added), residual.total);
 }
 
 mx::array activate(Activation activation, const mx::array& x) {
@@ -224,11 +223,16 @@ mx::array pass_gate(
   return mx::multiply(activated, mx::add(seen, scalar(1, seen)));
 }
 
-mx::array embed(const Step& step, const Matrix& embedding, float scale) {
+std::vector<TokenId> token_ids(const Step& step) {
   std::vector<TokenId> ids;
   for (const Row& row : step.rows()) {
     ids.insert(ids.end(), row.tokens.begin(), row.tokens.end());
   }
+  return ids;
+}
+
+mx::array embed(const Step& step, const Matrix& embedding, float scale) {
+  const std::vector<TokenId> ids = token_ids(step);
   if (step.kernels() != nullptr) {
     return kernel_embed(*step.kernels(), ids, embedding, scale);
   }
@@ -253,13 +257,16 @@ mx::array attend_and_add(
       eps);
 }
 
-mx::array
-mlp_and_add(const mx::array& x, const MlpWeights& weights, float eps) {
+mx::array mlp_and_add(
+    const mx::array& x,
+    const MlpWeights& weights,
+    float eps,
+    const std::optional<mx::array>& factors) {
   const mx::array normed = norm_first(weights, x, eps);
   const mx::array inner = pass_gate(
       weights.activation,
       weights.gate(normed),
-      weights.up ? std::optional((*weights.up)(normed)) : std::nullopt);
+      weights.up ? std::optional((*weights.up)(normed)) : factors);
   return add_residual(x, weights.down(inner), weights.residual, eps);
 }
 

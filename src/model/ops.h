@@ -22,11 +22,12 @@
 
 namespace ingle {
 
-// What a half of a layer, which computes y, makes of its input x:
-// x + scale * norm(y), without a norm x + scale * y.
+// What a part of a layer, which computes y, makes of its input x:
+// total * (x + scale * norm(y)), without a norm total * (x + scale * y).
 struct Residual {
   std::optional<mx::array> norm{}; // [D]
   float scale = 1;
+  float total = 1;
 };
 
 struct AttentionWeights {
@@ -94,13 +95,25 @@ class Step {
   // Of all rows' tokens, one after the other; null: none.
   std::shared_ptr<const RopeAngles> angles(const Rope* rope);
 
+  // What its blocks take of layer_inputs.h: of the tokens that they compute.
+  void set_layer_inputs(std::optional<mx::array> inputs) {
+    layer_inputs_ = std::move(inputs);
+  }
+  const std::optional<mx::array>& layer_inputs() const {
+    return layer_inputs_;
+  }
+
  private:
   std::span<const Row> rows_;
   CpuKernels* kernels_;
   // Those that were asked for.
   std::vector<std::pair<const Rope*, std::shared_ptr<const RopeAngles>>>
       angles_;
+  std::optional<mx::array> layer_inputs_;
 };
+
+// The tokens of all rows, one after the other.
+std::vector<TokenId> token_ids(const Step& step);
 
 // The tokens of all rows, one after the other -> their embeddings times
 // `scale`: [T, D].
@@ -119,9 +132,13 @@ mx::array attend_and_add(
     size_t layer);
 
 // x + down(activation(gate(n)) * up(n)), n = norm(x), with what the weights
-// have more; without `up` x + down(activation(gate(n))). In MLX's own ops:
-// [T, D].
-mx::array mlp_and_add(const mx::array& x, const MlpWeights& weights, float eps);
+// have more; without `up` x + down(activation(gate(n))). `factors`, if any, are
+// in the place of what `up` gives: [T, M]. In MLX's own ops: [T, D].
+mx::array mlp_and_add(
+    const mx::array& x,
+    const MlpWeights& weights,
+    float eps,
+    const std::optional<mx::array>& factors = std::nullopt);
 
 // The tokens of x whose logits the rows want: all that the last layer's MLP and
 // the head need. Nothing where there are none.

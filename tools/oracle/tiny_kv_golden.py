@@ -6,16 +6,17 @@ Greedy tokens and logits of tiny models (tiny_families.py, dense) in mlx-lm,
 f32, whose keys and values are quantised when they are written. mlx-lm's own
 quantised caches know no sliding window, no soft cap and convert in steps; so
 each row goes through mx.quantize and back on its way into a plain cache, which
-masks windows.
+masks windows. Layers that attend to another's rows see them as it does.
 """
 
 import pathlib
 import tempfile
 
 import mlx.core as mx
-from mlx_lm.models.cache import KVCache
+from mlx_lm.models.cache import KVCache, make_prompt_cache
 
 import tiny_families
+import tiny_gemma4
 import tiny_golden
 import truth
 
@@ -47,12 +48,20 @@ def bits_of(scheme, layers):
     return [scheme] * layers
 
 
-def make_case(family, scheme):
-    config = tiny_families.config_of(family, False)
-    bits = bits_of(scheme, config["num_hidden_layers"])
+def load(family):
     with tempfile.TemporaryDirectory() as folder:
+        for name, config, parameters in tiny_gemma4.models():
+            if name == family:
+                tiny_gemma4.write(folder, config, parameters)
+                return truth.load(pathlib.Path(folder))
+        config = tiny_families.config_of(family, False)
         tiny_families.write(folder, config, tiny_families.parameters(config))
-        model = truth.load(pathlib.Path(folder))
+        return truth.load(pathlib.Path(folder))
+
+
+def make_case(family, scheme):
+    model = load(family)
+    bits = bits_of(scheme, len(make_prompt_cache(model)))
     answers = [
         tiny_golden.answer(
             model,
@@ -78,7 +87,13 @@ def make_case(family, scheme):
 def main():
     cases = [
         make_case(family, scheme)
-        for family in ("gemma2", "gemma3_text", "mistral", "qwen3")
+        for family in (
+            "gemma2",
+            "gemma3_text",
+            "gemma4_text",
+            "mistral",
+            "qwen3",
+        )
         for scheme in (8, 4, "mixed")
     ]
     header = {

@@ -1,5 +1,7 @@
 #include "model/families/decoder.h"
 
+#include <map>
+
 #include "model/block.h"
 #include "model/families/layer_weights.h"
 #include "model/make_kv_state.h"
@@ -10,6 +12,7 @@ namespace {
 
 struct Weights {
   Matrix embedding; // [V, D]
+  std::optional<LayerInputWeights> layer_inputs;
   std::vector<Block> blocks;
   mx::array norm; // [D]
   std::optional<mx::array> norm_bias; // [D], of a layer norm
@@ -27,15 +30,10 @@ class Decoder final : public Model {
         kv_(std::move(kv)),
         weights_(std::move(weights)),
         kernels_(std::move(kernels)) {
-    for (const RopeConfig& rope : config_.ropes) {
-      ropes_.emplace_back(rope, config_.head_dim);
-    }
     for (size_t i = 0; i < weights_.blocks.size(); ++i) {
       Block& block = weights_.blocks[i];
       if (auto* attention = std::get_if<AttentionBlock>(&block)) {
-        const std::optional<size_t> rope =
-            config_.layers[attention->layer].rope;
-        attention->rope = rope ? &ropes_[*rope] : nullptr;
+        attention->rope = rope_of(config_.layers[attention->layer]);
       }
       looking_back_ = looks_back(block) ? i + 1 : looking_back_;
     }
@@ -55,10 +53,16 @@ class Decoder final : public Model {
     const float eps = config_.rms_norm_eps;
     const std::span blocks(weights_.blocks);
     mx::array x = embed(step, weights_.embedding, config_.embedding_scale);
+    if (weights_.layer_inputs) {
+      step.set_layer_inputs(layer_inputs(step, x, *weights_.layer_inputs, eps));
+    }
     x = run_blocks(step, x, blocks.first(looking_back_), eps);
     const std::optional<mx::array> wanted = take_wanted(step, x);
     if (!wanted) {
       return std::nullopt;
+    }
+    if (step.layer_inputs()) {
+      step.set_layer_inputs(take_wanted(step, *step.layer_inputs()));
     }
     x = run_blocks(step, *wanted, blocks.subspan(looking_back_), eps);
     const Matrix& head = weights_.head ? *weights_.head : weights_.embedding;
@@ -77,11 +81,22 @@ class Decoder final : public Model {
   }
 
  private:
+  // Null: no positions.
+  const Rope* rope_of(const LayerConfig& layer) {
+    if (!layer.rope) {
+      return nullptr;
+    }
+    const int head_dim = config_.head_dim_of(layer);
+    const auto at = std::pair(*layer.rope, head_dim);
+    return &ropes_.try_emplace(at, config_.ropes[*layer.rope], head_dim)
+                .first->second;
+  }
+
   ModelConfig config_;
   KvQuantizations kv_;
   Weights weights_;
   std::unique_ptr<CpuKernels> kernels_;
-  std::vector<Rope> ropes_;
+  std::map<std::pair<size_t, int>, Rope> ropes_; // by number and head_dim
   // Blocks up to the last that looks back: what comes after them is computed of
   // the tokens whose logits are wanted.
   size_t looking_back_ = 0;
@@ -110,17 +125,21 @@ Places places_in(const WeightSource& weights) {
   return {"model", "lm_head"};
 }
 
-// Parts that see, what brings them together with text, and those that guess
-// tokens ahead.
+// Parts that see or hear, what brings them together with text, and those that
+// guess tokens ahead.
 void drop_other_parts(WeightSource& weights) {
   for (const char* prefix :
-       {"model.visual.",
+       {"visual.",
         "vision_tower.",
-        "model.vision_tower.",
-        "multi_modal_projector.",
-        "model.multi_modal_projector.",
-        "mtp.",
-        "language_model.mtp."}) {
+        "vision_embedder.",
+        "audio_tower.",
+        "embed_vision.",
+        "embed_audio.",
+        "multi_modal_projector."}) {
+    weights.drop_all(prefix);
+    weights.drop_all(std::string("model.") + prefix);
+  }
+  for (const char* prefix : {"mtp.", "language_model.mtp."}) {
     weights.drop_all(prefix);
   }
 }
@@ -142,28 +161,42 @@ bool adds_one(
 
 Status take_layer(
     const ModelConfig& config,
-    const std::optional<KvQuantization>& kv,
+    const KvQuantizations& kv,
     WeightSource& weights,
     const std::string& path,
     size_t i,
     std::vector<Block>& blocks) {
   const LayerConfig& layer = config.layers[i];
+  INGLE_ASSIGN_OR_RETURN(
+      const float scalar, take_layer_scalar(config, weights, path));
+  const bool has_inputs = config.layer_inputs.width > 0;
   if (layer.is_recurrent) {
     INGLE_ASSIGN_OR_RETURN(auto delta, take_gated_delta(config, weights, path));
     blocks.emplace_back(
         GatedDeltaBlock{std::move(delta), config.gated_delta, i});
   } else {
     INGLE_ASSIGN_OR_RETURN(
-        auto attention, take_attention(config, weights, path));
+        auto attention, take_attention(config, layer, weights, path));
+    const size_t cache = layer.donor.value_or(i);
     blocks.emplace_back(AttentionBlock{
-        std::move(attention), attention_shape(config, layer, kv), nullptr, i});
+        std::move(attention),
+        attention_shape(config, layer, kv[cache]),
+        nullptr,
+        cache});
   }
   if (layer.has_experts) {
     INGLE_ASSIGN_OR_RETURN(auto moe, take_moe(config, weights, path));
     blocks.emplace_back(std::move(moe));
   } else {
-    INGLE_ASSIGN_OR_RETURN(auto mlp, take_mlp(config, weights, path));
+    INGLE_ASSIGN_OR_RETURN(auto mlp, take_mlp(config, layer, weights, path));
+    mlp.residual.total = has_inputs ? 1 : scalar;
     blocks.emplace_back(std::move(mlp));
+  }
+  if (has_inputs) {
+    INGLE_ASSIGN_OR_RETURN(
+        auto input, take_layer_input(config, weights, path, i));
+    input.mlp.residual.total = scalar;
+    blocks.emplace_back(std::move(input));
   }
   return Status::ok();
 }
@@ -178,10 +211,12 @@ Result<Weights> take_weights(
       auto embedding,
       weights.take_matrix(
           places.model + ".embed_tokens", config.vocab_size, hidden));
+  INGLE_ASSIGN_OR_RETURN(
+      auto layer_inputs, take_layer_inputs(config, weights, places.model));
   std::vector<Block> blocks;
   for (size_t i = 0; i < config.layers.size(); ++i) {
     INGLE_RETURN_IF_ERROR(
-        take_layer(config, kv[i], weights, places.layer(i), i, blocks));
+        take_layer(config, kv, weights, places.layer(i), i, blocks));
   }
   const std::string norm_path = places.model + ".norm";
   INGLE_ASSIGN_OR_RETURN(
@@ -192,6 +227,7 @@ Result<Weights> take_weights(
   INGLE_ASSIGN_OR_RETURN(auto head, take_head(config, weights, places.head));
   return Weights{
       std::move(embedding),
+      std::move(layer_inputs),
       std::move(blocks),
       std::move(norm),
       std::move(norm_bias),

@@ -10,6 +10,7 @@ namespace ingle {
 namespace {
 
 constexpr bool kTakesLayerTypes = true;
+constexpr RopeDefaults kGemma4Rope = {.theta = 1e6f};
 constexpr RopeDefaults kQwen35Rope = {.theta = 1e5f, .rotary_factor = 0.25f};
 
 // As in transformers, which writes no field that has its usual value.
@@ -28,6 +29,21 @@ constexpr Family kFamilies[] = {
      .takes_layer_types = kTakesLayerTypes,
      .usual = kGemma3Text},
     {"gemma3_text", {.theta = 1e6f}, read_gemma3, kTakesLayerTypes},
+    {.model_type = "gemma4",
+     .rope = kGemma4Rope,
+     .read = read_gemma4,
+     .takes_layer_types = kTakesLayerTypes,
+     .tier = SupportTier::kTargeted},
+    {.model_type = "gemma4_text",
+     .rope = kGemma4Rope,
+     .read = read_gemma4,
+     .takes_layer_types = kTakesLayerTypes,
+     .tier = SupportTier::kTargeted},
+    {.model_type = "gemma4_unified",
+     .rope = kGemma4Rope,
+     .read = read_gemma4,
+     .takes_layer_types = kTakesLayerTypes,
+     .tier = SupportTier::kTargeted},
     {"glm4", {.rotary_factor = 0.5f, .traditional = true}, read_glm4},
     {"granite", {}, read_granite},
     {"iquestcoder", {}, read_llama, kTakesLayerTypes},
@@ -76,6 +92,32 @@ constexpr std::pair<std::string_view, Activation> kActivations[] = {
 };
 
 } // namespace
+
+Status check_heads(
+    int attention_heads,
+    const NamedSize& key_value_heads,
+    const NamedSize& head_dim,
+    const std::string& origin) {
+  const auto text = [](const char* key, int value) {
+    return std::string(key) + " (" + std::to_string(value) + ")";
+  };
+  const std::string all = text("num_attention_heads", attention_heads);
+  const std::string dim = text(head_dim.key, head_dim.value);
+  if (attention_heads % key_value_heads.value != 0) {
+    return Status::corruption(
+        origin + ": " + all + " is not a multiple of " +
+        text(key_value_heads.key, key_value_heads.value));
+  }
+  if (head_dim.value % 2 != 0) {
+    return Status::corruption(origin + ": " + dim + " has to be even");
+  }
+  if (attention_heads > kMaxModelSize / head_dim.value) {
+    return Status::corruption(
+        origin + ": " + all + " times " + dim + " is over " +
+        std::to_string(kMaxModelSize));
+  }
+  return Status::ok();
+}
 
 Status read_activation(
     FieldReader& fields,

@@ -41,6 +41,19 @@ struct Family {
   SupportTier tier = SupportTier::kGeneric;
 };
 
+struct NamedSize {
+  const char* key = "";
+  int value = 0;
+};
+
+// Whether heads of queries can share heads of keys, and both can be turned.
+// Errors: kCorruption, naming the field.
+Status check_heads(
+    int attention_heads,
+    const NamedSize& key_value_heads,
+    const NamedSize& head_dim,
+    const std::string& origin);
+
 // Null: there is none.
 const Family* find_family(std::string_view model_type);
 
@@ -67,7 +80,8 @@ Result<std::optional<std::vector<bool>>> read_windowed_layers(
     const std::string& origin,
     const ModelConfig&);
 
-// Gives these layers a window of so many positions, and a rope of their own.
+// Makes these layers ones that have a window of so many positions, and a rope
+// of their own.
 void set_windows(
     const std::vector<bool>& windowed,
     int window,
@@ -119,6 +133,7 @@ Status read_llama_layers(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_gemma(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_gemma2(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_gemma3(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_gemma4(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_glm4(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_granite(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_llama(FieldReader&, const std::string& origin, ModelConfig&);

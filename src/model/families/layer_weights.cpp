@@ -1,6 +1,7 @@
 #include "model/families/layer_weights.h"
 
 #include <array>
+#include <cmath>
 
 #include <mlx/ops.h>
 #include <mlx/transforms.h>
@@ -15,8 +16,8 @@ AttentionShape attention_shape(
     const std::optional<KvQuantization>& kv) {
   return {
       config.num_attention_heads,
-      config.num_key_value_heads,
-      config.head_dim,
+      config.key_value_heads_of(layer),
+      config.head_dim_of(layer),
       config.attention_scale,
       config.attention_soft_cap,
       layer.window,
@@ -76,7 +77,8 @@ Result<std::optional<mx::array>> take_qk_norm(
     const ModelConfig& config,
     WeightSource& weights,
     const std::string& path,
-    int width) {
+    int head_dim,
+    int heads) {
   if (config.qk_norm == QkNorm::kNone) {
     return std::optional<mx::array>();
   }
@@ -86,18 +88,19 @@ Result<std::optional<mx::array>> take_qk_norm(
           config,
           weights,
           path,
-          config.qk_norm == QkNorm::kHead ? config.head_dim : width));
+          config.qk_norm == QkNorm::kHead ? head_dim : heads * head_dim));
   return std::optional<mx::array>(std::move(norm));
 }
 
-// Of queries, keys and values.
+// Of queries, keys and values: as many as the layer has.
 Result<std::vector<Linear>> take_projections(
     const ModelConfig& config,
+    const LayerConfig& own,
     WeightSource& weights,
     const std::string& path) {
   const int hidden = config.hidden_size;
-  const int q_width = config.num_attention_heads * config.head_dim;
-  const int kv_width = config.num_key_value_heads * config.head_dim;
+  const int q_width = config.num_attention_heads * config.head_dim_of(own);
+  const int kv_width = config.key_value_heads_of(own) * config.head_dim_of(own);
   const int gates_width = config.has_attention_gates ? q_width : 0;
   if (config.fused_qkv) {
     return weights.take_linears(
@@ -106,11 +109,16 @@ Result<std::vector<Linear>> take_projections(
         std::array{q_width, kv_width, kv_width},
         config.qkv_bias);
   }
+  std::vector<std::pair<const char*, int>> parts = {
+      {"q_proj", q_width + gates_width}};
+  if (!own.donor) {
+    parts.emplace_back("k_proj", kv_width);
+  }
+  if (!own.donor && !own.values_are_keys) {
+    parts.emplace_back("v_proj", kv_width);
+  }
   std::vector<Linear> projections;
-  for (const auto& [name, width] :
-       {std::pair{"q_proj", q_width + gates_width},
-        std::pair{"k_proj", kv_width},
-        std::pair{"v_proj", kv_width}}) {
+  for (const auto& [name, width] : parts) {
     INGLE_ASSIGN_OR_RETURN(
         auto projection,
         weights.take_linear(path + name, hidden, width, config.qkv_bias));
@@ -119,15 +127,56 @@ Result<std::vector<Linear>> take_projections(
   return projections;
 }
 
+// Norms of queries, keys and values.
+struct HeadNorms {
+  std::optional<mx::array> q;
+  std::optional<mx::array> k;
+  std::optional<mx::array> v;
+};
+
+Result<HeadNorms> take_head_norms(
+    const ModelConfig& config,
+    const LayerConfig& own,
+    WeightSource& weights,
+    const std::string& path) {
+  const int dim = config.head_dim_of(own);
+  const int heads = config.num_attention_heads;
+  const int kv_heads = config.key_value_heads_of(own);
+  HeadNorms norms;
+  INGLE_ASSIGN_OR_RETURN(
+      norms.q, take_qk_norm(config, weights, path + "q_norm", dim, heads));
+  if (own.donor) {
+    return norms;
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      norms.k, take_qk_norm(config, weights, path + "k_norm", dim, kv_heads));
+  if (!config.norms_values) {
+    return norms;
+  }
+  INGLE_ASSIGN_OR_RETURN(norms.v, run_mlx("load", [&] {
+                           mx::array ones = mx::ones_like(*norms.k);
+                           mx::eval(ones);
+                           return std::optional(std::move(ones));
+                         }));
+  return norms;
+}
+
+// Keys and values that files have of layers that attend to others'.
+void drop_shared(WeightSource& weights, const std::string& path) {
+  for (const char* module : {"k_proj.", "v_proj.", "k_norm."}) {
+    weights.drop_all(path + module);
+  }
+}
+
 } // namespace
 
 Result<AttentionWeights> take_attention(
     const ModelConfig& config,
+    const LayerConfig& own,
     WeightSource& weights,
     const std::string& layer) {
   const int hidden = config.hidden_size;
-  const int q_width = config.num_attention_heads * config.head_dim;
-  const int kv_width = config.num_key_value_heads * config.head_dim;
+  const int q_width = config.num_attention_heads * config.head_dim_of(own);
   const std::string path = layer + ".self_attn.";
   INGLE_ASSIGN_OR_RETURN(
       auto norm,
@@ -136,30 +185,36 @@ Result<AttentionWeights> take_attention(
       auto norm_bias,
       take_norm_bias(
           config, weights, layer + "." + config.norms.before_attention));
-  INGLE_ASSIGN_OR_RETURN(auto qkv, take_projections(config, weights, path));
+  INGLE_ASSIGN_OR_RETURN(
+      auto qkv, take_projections(config, own, weights, path));
   INGLE_ASSIGN_OR_RETURN(
       auto o,
       weights.take_linear(
           path + "o_proj", q_width, hidden, config.output_bias));
   INGLE_ASSIGN_OR_RETURN(
-      auto q_norm, take_qk_norm(config, weights, path + "q_norm", q_width));
-  INGLE_ASSIGN_OR_RETURN(
-      auto k_norm, take_qk_norm(config, weights, path + "k_norm", kv_width));
+      auto norms, take_head_norms(config, own, weights, path));
   INGLE_ASSIGN_OR_RETURN(
       auto added_norm,
       take_layer_norm(config, weights, layer, config.norms.after_attention));
   weights.drop(path + "rotary_emb.inv_freq"); // older files store the table
+  if (own.donor) {
+    drop_shared(weights, path);
+  }
+  const auto projection = [&](size_t i) {
+    return i < qkv.size() ? std::optional(std::move(qkv[i])) : std::nullopt;
+  };
   return AttentionWeights{
-      std::move(norm),
-      std::move(qkv[0]),
-      std::move(qkv[1]),
-      std::move(qkv[2]),
-      std::move(o),
-      std::move(q_norm),
-      std::move(k_norm),
-      {std::move(added_norm), config.residual_scale},
-      config.has_attention_gates,
-      std::move(norm_bias)};
+      .norm = std::move(norm),
+      .q = std::move(qkv[0]),
+      .k = projection(1),
+      .v = projection(2),
+      .o = std::move(o),
+      .q_norm = std::move(norms.q),
+      .k_norm = std::move(norms.k),
+      .residual = {std::move(added_norm), config.residual_scale},
+      .has_gates = config.has_attention_gates,
+      .norm_bias = std::move(norm_bias),
+      .v_norm = std::move(norms.v)};
 }
 
 namespace {
@@ -167,10 +222,10 @@ namespace {
 // The gate and, unless the MLP is plain, what it gates.
 Result<std::vector<Linear>> take_gate_and_up(
     const ModelConfig& config,
+    int inner,
     WeightSource& weights,
     const std::string& path) {
   const int hidden = config.hidden_size;
-  const int inner = config.intermediate_size;
   const bool bias = config.mlp_bias;
   if (config.mlp == MlpKind::kFusedGated) {
     return weights.take_linears(
@@ -196,8 +251,10 @@ Result<std::vector<Linear>> take_gate_and_up(
 
 Result<MlpWeights> take_mlp(
     const ModelConfig& config,
+    const LayerConfig& own,
     WeightSource& weights,
     const std::string& layer) {
+  const int inner = config.intermediate_size_of(own);
   const std::string path = layer + ".mlp.";
   INGLE_ASSIGN_OR_RETURN(
       auto norm,
@@ -205,12 +262,13 @@ Result<MlpWeights> take_mlp(
   INGLE_ASSIGN_OR_RETURN(
       auto norm_bias,
       take_norm_bias(config, weights, layer + "." + config.norms.before_mlp));
-  INGLE_ASSIGN_OR_RETURN(auto in, take_gate_and_up(config, weights, path));
+  INGLE_ASSIGN_OR_RETURN(
+      auto in, take_gate_and_up(config, inner, weights, path));
   INGLE_ASSIGN_OR_RETURN(
       auto down,
       weights.take_linear(
           path + (config.mlp == MlpKind::kPlain ? "c_proj" : "down_proj"),
-          config.intermediate_size,
+          inner,
           config.hidden_size,
           config.mlp_bias));
   INGLE_ASSIGN_OR_RETURN(
@@ -224,6 +282,75 @@ Result<MlpWeights> take_mlp(
       config.activation,
       {std::move(added_norm), config.residual_scale},
       std::move(norm_bias)};
+}
+
+Result<LayerInputBlock> take_layer_input(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& layer,
+    size_t number) {
+  const int hidden = config.hidden_size;
+  const int width = config.layer_inputs.width;
+  INGLE_ASSIGN_OR_RETURN(
+      auto gate,
+      weights.take_linear(
+          layer + ".per_layer_input_gate", hidden, width, false));
+  INGLE_ASSIGN_OR_RETURN(
+      auto down,
+      weights.take_linear(
+          layer + ".per_layer_projection", width, hidden, false));
+  INGLE_ASSIGN_OR_RETURN(
+      auto added_norm,
+      take_norm(config, weights, layer + ".post_per_layer_input_norm", hidden));
+  return LayerInputBlock{
+      {.norm = std::nullopt,
+       .gate = std::move(gate),
+       .up = std::nullopt,
+       .down = std::move(down),
+       .activation = config.activation,
+       .residual = {std::move(added_norm)}},
+      number};
+}
+
+Result<float> take_layer_scalar(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& layer) {
+  const std::string name = layer + ".layer_scalar";
+  if (!config.has_layer_scalars || !weights.has(name)) {
+    return 1.0f;
+  }
+  INGLE_ASSIGN_OR_RETURN(const auto scalar, weights.take(name, {1}));
+  return run_mlx(
+      "load", [&] { return mx::astype(scalar, mx::float32).item<float>(); });
+}
+
+Result<std::optional<LayerInputWeights>> take_layer_inputs(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& model) {
+  const auto& [width, vocab_size] = config.layer_inputs;
+  if (width == 0) {
+    return std::optional<LayerInputWeights>();
+  }
+  const int hidden = config.hidden_size;
+  const int all = config.num_hidden_layers * width;
+  INGLE_ASSIGN_OR_RETURN(
+      auto table,
+      weights.take_matrix(model + ".embed_tokens_per_layer", vocab_size, all));
+  INGLE_ASSIGN_OR_RETURN(
+      auto projection,
+      weights.take_linear(
+          model + ".per_layer_model_projection", hidden, all, false));
+  INGLE_ASSIGN_OR_RETURN(
+      auto norm,
+      take_norm(config, weights, model + ".per_layer_projection_norm", width));
+  return std::optional(LayerInputWeights{
+      std::move(table),
+      std::move(projection),
+      std::move(norm),
+      std::sqrt(static_cast<float>(width)),
+      1 / std::sqrt(static_cast<float>(hidden))});
 }
 
 Result<std::optional<Matrix>> take_head(

@@ -20,6 +20,7 @@ AttentionShape attention_shape(
 
 Result<AttentionWeights> take_attention(
     const ModelConfig& config,
+    const LayerConfig& own,
     WeightSource& weights,
     const std::string& layer);
 
@@ -30,8 +31,29 @@ Result<GatedDeltaWeights> take_gated_delta(
 
 Result<MlpWeights> take_mlp(
     const ModelConfig& config,
+    const LayerConfig& own,
     WeightSource& weights,
     const std::string& layer);
+
+// Of the layer `number`.
+Result<LayerInputBlock> take_layer_input(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& layer,
+    size_t number);
+
+// 1 where the layer has none.
+Result<float> take_layer_scalar(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& layer);
+
+// What is there for all layers' inputs, below the path of the model; nothing
+// where they have none.
+Result<std::optional<LayerInputWeights>> take_layer_inputs(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& model);
 
 Result<MoeWeights> take_moe(
     const ModelConfig& config,

@@ -1,0 +1,191 @@
+// Gemma 4: layers with a window and layers that see all positions differ in
+// their heads and ropes; the last layers may attend to the keys of earlier
+// ones; small models have inputs of each layer.
+#include <cmath>
+
+#include "model/families/families.h"
+
+namespace ingle {
+namespace {
+
+Status refuse(
+    const std::string& what,
+    const std::string& origin,
+    const ModelConfig& config) {
+  return Status::unsupported(
+      origin + ": " + what + " is not supported for " + config.model_type);
+}
+
+Status refuse_variants(
+    FieldReader& fields,
+    const std::string& origin,
+    const ModelConfig& config) {
+  if (config.activation != Activation::kGeluTanh) {
+    return refuse(
+        "hidden_activation other than gelu_pytorch_tanh", origin, config);
+  }
+  if (fields.optional_bool("attention_bias").value_or(false)) {
+    return refuse("attention_bias", origin, config);
+  }
+  if (fields.optional_bool("enable_moe_block").value_or(false)) {
+    return refuse("enable_moe_block", origin, config);
+  }
+  // Of images it may be: there are none.
+  const std::string both_ways =
+      fields.optional_string("use_bidirectional_attention").value_or("vision");
+  if (both_ways != "vision") {
+    return refuse(
+        "use_bidirectional_attention other than \"vision\"", origin, config);
+  }
+  return Status::ok();
+}
+
+// Heads and ropes of both kinds of layers. The model's are those of windows.
+Status read_layers(
+    FieldReader& fields,
+    const std::string& origin,
+    ModelConfig& config) {
+  INGLE_ASSIGN_OR_RETURN(
+      const auto windowed, read_windowed_layers(fields, origin, config));
+  for (const auto& [key, is_there] :
+       {std::pair{"layer_types", windowed.has_value()},
+        std::pair{
+            "rope_parameters", fields.find("rope_parameters") != nullptr}}) {
+    if (!is_there) {
+      return Status::corruption(
+          origin + ": the field '" + key + "' is missing");
+    }
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const RopeConfig rope,
+      read_rope(
+          fields,
+          origin,
+          config.max_position_embeddings,
+          {},
+          {.layers = "sliding_attention"}));
+  set_windows(
+      *windowed,
+      fields.optional_size("sliding_window").value_or(512),
+      rope,
+      config);
+  const int head_dim = fields.size("global_head_dim");
+  const bool values_are_keys =
+      fields.optional_bool("attention_k_eq_v").value_or(false);
+  const int usual = config.num_key_value_heads;
+  const int kv_heads = values_are_keys
+      ? fields.optional_size("num_global_key_value_heads").value_or(usual)
+      : usual;
+  INGLE_RETURN_IF_ERROR(fields.status());
+  INGLE_RETURN_IF_ERROR(check_heads(
+      config.num_attention_heads,
+      {"num_global_key_value_heads", kv_heads},
+      {"global_head_dim", head_dim},
+      origin));
+  for (LayerConfig& layer : config.layers) {
+    if (layer.window == 0) {
+      layer.head_dim = head_dim;
+      layer.num_key_value_heads = kv_heads;
+      layer.values_are_keys = values_are_keys;
+    }
+  }
+  return Status::ok();
+}
+
+// The last layers each attend to the last one before them all that is of their
+// kind.
+Status read_sharing(
+    FieldReader& fields,
+    const std::string& origin,
+    ModelConfig& config) {
+  const auto count = static_cast<int>(config.layers.size());
+  const auto shared = fields.optional_count("num_kv_shared_layers", count - 1);
+  const bool is_wide =
+      fields.optional_bool("use_double_wide_mlp").value_or(true);
+  INGLE_RETURN_IF_ERROR(fields.status());
+  if (!shared) {
+    return Status::corruption(
+        origin + ": the field 'num_kv_shared_layers' is missing");
+  }
+  const auto first = static_cast<size_t>(count - *shared);
+  std::optional<size_t> donors[2]; // without a window, and with one
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    LayerConfig& layer = config.layers[i];
+    std::optional<size_t>& donor = donors[layer.window == 0 ? 0 : 1];
+    if (i < first) {
+      donor = i;
+      continue;
+    }
+    if (!donor) {
+      return Status::corruption(
+          origin + ": num_kv_shared_layers (" + std::to_string(*shared) +
+          ") leaves no layer whose keys layer " + std::to_string(i) +
+          " could share");
+    }
+    layer.donor = donor;
+    if (is_wide) {
+      layer.intermediate_size = 2 * config.intermediate_size;
+    }
+  }
+  return Status::ok();
+}
+
+Status read_layer_inputs(
+    FieldReader& fields,
+    const std::string& origin,
+    ModelConfig& config) {
+  const int width =
+      fields.optional_count("hidden_size_per_layer_input", kMaxModelSize)
+          .value_or(0);
+  const int vocab_size =
+      fields.optional_count("vocab_size_per_layer_input", kMaxModelSize * 4)
+          .value_or(config.vocab_size);
+  INGLE_RETURN_IF_ERROR(fields.status());
+  if (width == 0) {
+    return Status::ok();
+  }
+  if (width > kMaxModelSize / config.num_hidden_layers) {
+    return Status::corruption(
+        origin + ": hidden_size_per_layer_input (" + std::to_string(width) +
+        ") times num_hidden_layers (" +
+        std::to_string(config.num_hidden_layers) + ") is over " +
+        std::to_string(kMaxModelSize));
+  }
+  if (vocab_size < config.vocab_size) {
+    return Status::unsupported(
+        origin + ": vocab_size_per_layer_input (" + std::to_string(vocab_size) +
+        ") below vocab_size (" + std::to_string(config.vocab_size) +
+        ") is not supported");
+  }
+  config.layer_inputs = {width, vocab_size};
+  return Status::ok();
+}
+
+} // namespace
+
+Status read_gemma4(
+    FieldReader& fields,
+    const std::string& origin,
+    ModelConfig& config) {
+  constexpr double kLow = 1e-6;
+  constexpr double kHigh = 1e6;
+  INGLE_RETURN_IF_ERROR(read_gemma_layers(fields, origin, config));
+  INGLE_RETURN_IF_ERROR(refuse_variants(fields, origin, config));
+  config.norms_add_one = false;
+  config.embedding_scale = std::sqrt(static_cast<float>(config.hidden_size));
+  config.tie_word_embeddings = config.tie_word_embeddings.value_or(true);
+  config.qk_norm = QkNorm::kHead;
+  config.norms_values = true;
+  config.has_layer_scalars = true;
+  config.attention_scale = 1;
+  if (!fields.is_null("final_logit_softcapping")) { // null: none
+    config.logits_soft_cap =
+        fields.optional_number("final_logit_softcapping", kLow, kHigh)
+            .value_or(30);
+  }
+  INGLE_RETURN_IF_ERROR(read_layers(fields, origin, config));
+  INGLE_RETURN_IF_ERROR(read_sharing(fields, origin, config));
+  return read_layer_inputs(fields, origin, config);
+}
+
+} // namespace ingle
