@@ -36,6 +36,7 @@ inline constexpr FloatType kFloatTypes[] = {
     FloatType::kBF16,
     FloatType::kF32};
 inline constexpr Format kUsualFormat = {4, 32};
+inline constexpr Format kMxfp4 = {4, 32, FloatType::kE8M0};
 inline constexpr Format kHeadFormat = {8, 32};
 inline constexpr int kTokens[] = {1, 8, 512};
 inline constexpr Inputs kPlanes[] = {Inputs::kTwoPlanes, Inputs::kOnePlane};
@@ -82,6 +83,9 @@ inline constexpr int kWidths[] = {576, 640, 2048};
 inline constexpr int kRows = 512; // of what has no tokens of its own
 
 inline std::string name_of(const Format& format) {
+  if (format.type == FloatType::kE8M0) {
+    return "mxfp4";
+  }
   if (format.bits != 0) {
     return std::to_string(format.bits) + "bit_g" +
         std::to_string(format.group_size);
@@ -92,6 +96,7 @@ inline std::string name_of(const Format& format) {
     case FloatType::kBF16:
       return "bf16";
     case FloatType::kF32:
+    case FloatType::kE8M0:
       break;
   }
   return "f32";

@@ -606,6 +606,7 @@ class List {
         }
       }
     }
+    add_product(kMxfp4, kFormatsShape);
     for (const FloatType type : kFloatTypes) {
       for (const Shape& shape : {kShapes[0], kFormatsShape}) {
         add_product({.type = type}, shape);

@@ -226,6 +226,9 @@ std::vector<ProductCase> product_cases() {
       }
     }
   }
+  for (const Inputs inputs : {Inputs::kOnePlane, Inputs::kTwoPlanes}) {
+    cases.push_back({4, 32, FloatType::kE8M0, inputs});
+  }
   return cases;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "base/float16.h"
@@ -34,10 +35,15 @@ size_t chunk_bytes(int bits) {
   return kRegister * static_cast<size_t>(bits);
 }
 
+// Of a panel's scales and biases for a group.
+size_t scales_bytes(const PackedMatrix& m) {
+  return (m.is_mxfp4() ? 1 : 2) * kPanelRows * float_size(m.type);
+}
+
 size_t group_bytes(const PackedMatrix& m) {
   return static_cast<size_t>(m.group_size / kChunkColumns) *
       chunk_bytes(m.bits) +
-      size_t{2} * kPanelRows * float_size(m.type);
+      scales_bytes(m);
 }
 
 float load_float(const std::byte* p, FloatType type) {
@@ -46,6 +52,8 @@ float load_float(const std::byte* p, FloatType type) {
       return load_f16(p);
     case FloatType::kBF16:
       return bf16_to_f32(load_u16(p));
+    case FloatType::kE8M0:
+      return std::bit_cast<float>(std::to_integer<uint32_t>(*p) << 23);
     case FloatType::kF32:
       break;
   }
@@ -133,7 +141,9 @@ void pack_group(
   const size_t at = begin / static_cast<size_t>(m.group_size) * size;
   const size_t lane_at = static_cast<size_t>(lane) * size;
   std::memcpy(to + lane_at, source.scales + at, size);
-  std::memcpy(to + kPanelRows * size + lane_at, source.biases + at, size);
+  if (!m.is_mxfp4()) {
+    std::memcpy(to + kPanelRows * size + lane_at, source.biases + at, size);
+  }
 }
 
 } // namespace
@@ -220,15 +230,17 @@ void unpack_row(const PackedMatrix& m, int row, float* out) {
     const std::byte* scales =
         from + static_cast<size_t>(chunks) * chunk_bytes(m.bits);
     const float scale = load_float(scales + lane_at, m.type);
-    const float bias = load_float(scales + kPanelRows * size + lane_at, m.type);
+    const float bias = m.is_mxfp4()
+        ? 0
+        : load_float(scales + kPanelRows * size + lane_at, m.type);
     for (int c = 0; c < chunks; ++c, from += chunk_bytes(m.bits)) {
       get_chunk(from, m.bits, lane, values.data());
-      for (int i = 0; i < kChunkColumns; ++i) {
-        *out++ =
-            scale * static_cast<float>(values[static_cast<size_t>(i)]) + bias;
+      for (const uint8_t q : values) {
+        *out++ = m.is_mxfp4() ? scale * kMxfp4Values[q]
+                              : scale * static_cast<float>(q) + bias;
       }
     }
-    from = scales + size_t{2} * kPanelRows * size;
+    from = scales + scales_bytes(m);
   }
 }
 

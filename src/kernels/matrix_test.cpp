@@ -31,6 +31,9 @@ std::vector<Shape> all_shapes() {
       }
     }
   }
+  for (const int rows : {1, 33}) {
+    shapes.push_back({rows, 96, 4, 32, FloatType::kE8M0});
+  }
   return shapes;
 }
 
@@ -63,6 +66,10 @@ TEST(Matrix, PackedIsAsLargeAsTheFileHasIt) {
   // Of 576 columns of 4 bits and f16: 288 bytes, 18 scales and 18 biases.
   const PackedMatrix m{nullptr, 576, 576, 4, 32, FloatType::kF16};
   EXPECT_EQ(m.panel_bytes() * static_cast<size_t>(m.panels()), 576u * 360u);
+  // 288 bytes and 18 scales of one.
+  const PackedMatrix other{nullptr, 576, 576, 4, 32, FloatType::kE8M0};
+  EXPECT_EQ(
+      other.panel_bytes() * static_cast<size_t>(other.panels()), 576u * 306u);
 }
 
 TEST(Matrix, OnlyWhatTheKernelsHaveCanBePacked) {

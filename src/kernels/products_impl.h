@@ -147,9 +147,25 @@ INGLE_INLINE typename S::B plane(const std::byte* chunk) {
   }
 }
 
+// In place of a number of bits: 4 of them, which are looked up.
+constexpr int kMxfp4 = -4;
+// Twice kMxfp4Values, and 12: what is multiplied are unsigned bytes.
+constexpr int kMxfp4Offset = 12;
+alignas(16) constexpr uint8_t kMxfp4Bytes[16] =
+    {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+constexpr int stored_bits(int bits) {
+  return bits == kMxfp4 ? 4 : bits;
+}
+// Of the bytes that are multiplied.
+constexpr int byte_bits(int bits) {
+  return bits == kMxfp4 ? 5 : bits;
+}
+
 template <class S, int kBits, int q>
 INGLE_INLINE typename S::B weights(const std::byte* chunk) {
-  if constexpr (kBits == 3) {
+  if constexpr (kBits == kMxfp4) {
+    return S::look_up(plane<S, 4, q>(chunk), kMxfp4Bytes);
+  } else if constexpr (kBits == 3) {
     return S::template join<2>(
         plane<S, 2, q>(chunk), plane<S, 1, q>(chunk + 64 * 2));
   } else if constexpr (kBits == 5) {
@@ -170,6 +186,8 @@ INGLE_INLINE typename S::F load_floats(const std::byte* p, FloatType type) {
       return S::load_f16(p);
     case FloatType::kBF16:
       return S::load_bf16(p);
+    case FloatType::kE8M0:
+      return S::load_e8m0(p);
     case FloatType::kF32:
       break;
   }
@@ -218,7 +236,8 @@ INGLE_INLINE void multiply_chunk(
       unroll<T>([&](auto t) __attribute__((always_inline)) {
         const auto x = S::set1_int(quads[(p * 8 + q) * T + t]);
         unroll<R>([&](auto r) __attribute__((always_inline)) {
-          products[r][t] = S::template dot<kBits>(products[r][t], w[r], x);
+          products[r][t] =
+              S::template dot<byte_bits(kBits)>(products[r][t], w[r], x);
         });
       });
     });
@@ -226,7 +245,7 @@ INGLE_INLINE void multiply_chunk(
 }
 
 // A panel's part of what a chunk adds: `p` has its 16 scales, then 16 biases.
-template <class S, int T>
+template <class S, int kBits, int T>
 INGLE_INLINE void add_scaled(
     const std::byte* p,
     FloatType type,
@@ -234,9 +253,15 @@ INGLE_INLINE void add_scaled(
     const float* input_sums,
     const typename S::I (&products)[T],
     typename S::F (&sums)[T]) {
-  const auto scale = load_floats<S>(p, type);
-  const auto bias =
-      load_floats<S>(p + kLanes * (type == FloatType::kF32 ? 4 : 2), type);
+  typename S::F scale;
+  typename S::F bias;
+  if constexpr (kBits == kMxfp4) {
+    scale = S::mul(S::load_e8m0(p), S::set1(0.5f));
+    bias = S::mul(scale, S::set1(-kMxfp4Offset));
+  } else {
+    scale = load_floats<S>(p, type);
+    bias = load_floats<S>(p + kLanes * (type == FloatType::kF32 ? 4 : 2), type);
+  }
   unroll<T>([&](auto t) __attribute__((always_inline)) {
     const auto product = S::to_float(products[t]);
     sums[t] = S::fma(product, S::mul(scale, S::set1(scales[t])), sums[t]);
@@ -250,10 +275,12 @@ void multiply_quantized(
     const std::byte* const* panels,
     const Tile& tile,
     Sums<S, R, T>& out) {
-  constexpr int kChunkBytes = 64 * kBits;
+  constexpr int kStored = stored_bits(kBits);
+  constexpr int kChunkBytes = 64 * kStored;
   const FloatType type = m.type;
   const int group_chunks = m.group_size / kChunkColumns;
-  const int scales_bytes = 2 * kLanes * (type == FloatType::kF32 ? 4 : 2);
+  const int scales_bytes =
+      kBits == kMxfp4 ? kLanes : 2 * kLanes * (type == FloatType::kF32 ? 4 : 2);
   const int32_t* quads = tile.quads;
   const float* scales = tile.scales;
   const float* input_sums = tile.sums;
@@ -267,12 +294,12 @@ void multiply_quantized(
   for (int left = m.columns / kChunkColumns; left > 0;) {
     for (int c = group_chunks; c > 0; --c, --left) {
       typename S::I products[R][T];
-      unroll<R * kBits>([&](auto i) __attribute__((always_inline)) {
-        fetch(at[i / kBits] + 64 * (i % kBits));
+      unroll<R * kStored>([&](auto i) __attribute__((always_inline)) {
+        fetch(at[i / kStored] + 64 * (i % kStored));
       });
       multiply_chunk<S, kBits, kPlanes, R, T>(at, quads, products);
       unroll<R>([&](auto r) __attribute__((always_inline)) {
-        add_scaled<S, T>(
+        add_scaled<S, kBits, T>(
             at[r] + c * kChunkBytes,
             type,
             scales,
@@ -331,8 +358,11 @@ using MultiplyFunction = void (*)(
     Sums<S, R, T>&);
 
 template <class S, int kPlanes, int R, int T>
-MultiplyFunction<S, R, T> quantized_function(int bits) {
-  switch (bits) {
+MultiplyFunction<S, R, T> quantized_function(const PackedMatrix& m) {
+  if (m.is_mxfp4()) {
+    return multiply_quantized<S, kMxfp4, kPlanes, R, T>;
+  }
+  switch (m.bits) {
     case 2:
       return multiply_quantized<S, 2, kPlanes, R, T>;
     case 3:
@@ -349,12 +379,14 @@ MultiplyFunction<S, R, T> quantized_function(int bits) {
 }
 
 template <class S, int R, int T>
-MultiplyFunction<S, R, T> multiply_function(int bits, Inputs inputs) {
+MultiplyFunction<S, R, T> multiply_function(
+    const PackedMatrix& m,
+    Inputs inputs) {
   switch (inputs) {
     case Inputs::kOnePlane:
-      return quantized_function<S, 1, R, T>(bits);
+      return quantized_function<S, 1, R, T>(m);
     case Inputs::kTwoPlanes:
-      return quantized_function<S, 2, R, T>(bits);
+      return quantized_function<S, 2, R, T>(m);
     case Inputs::kFloats:
       break;
   }
@@ -393,7 +425,7 @@ void multiply_gated(
     int end,
     const Tile& tile) {
   const PackedMatrix& m = *product.matrix;
-  const auto multiply = multiply_function<S, 2, T>(m.bits, tile.inputs);
+  const auto multiply = multiply_function<S, 2, T>(m, tile.inputs);
   for (int p = begin; p < end; ++p) {
     const std::byte* panels[2] = {m.panel(p), product.up->panel(p)};
     Sums<S, 2, T> sums;
@@ -428,7 +460,7 @@ int multiply_panels(
     int end,
     const Tile& tile) {
   const PackedMatrix& m = *product.matrix;
-  const auto multiply = multiply_function<S, R, T>(m.bits, tile.inputs);
+  const auto multiply = multiply_function<S, R, T>(m, tile.inputs);
   for (; begin + R <= end; begin += R) {
     const std::byte* panels[R];
     Sums<S, R, T> sums;

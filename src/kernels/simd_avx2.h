@@ -53,6 +53,10 @@ struct Avx2Simd {
   static F load_bf16(const std::byte* p) {
     return {widen_bf16(eight_halves(p)), widen_bf16(eight_halves(p + 16))};
   }
+  static F load_e8m0(const std::byte* p) {
+    const I bits = shift_left<23>(load_u8_ints(p));
+    return {_mm256_castsi256_ps(bits.low), _mm256_castsi256_ps(bits.high)};
+  }
   static F add(F a, F b) {
     return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
   }
@@ -212,6 +216,13 @@ struct Avx2Simd {
       a = {_mm256_srli_epi16(a.low, shift), _mm256_srli_epi16(a.high, shift)};
     }
     return {_mm256_and_si256(a.low, m), _mm256_and_si256(a.high, m)};
+  }
+  static B look_up(B a, const uint8_t (&table)[16]) {
+    const __m256i values = _mm256_broadcastsi128_si256(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+    return {
+        _mm256_shuffle_epi8(values, a.low),
+        _mm256_shuffle_epi8(values, a.high)};
   }
   template <int shift>
   static B join(B low, B high) {

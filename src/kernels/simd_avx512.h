@@ -46,6 +46,9 @@ struct Avx512Simd {
     return _mm512_castsi512_ps(
         _mm512_slli_epi32(_mm512_cvtepu16_epi32(half_register(p)), 16));
   }
+  static F load_e8m0(const std::byte* p) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(load_u8_ints(p), 23));
+  }
   static F add(F a, F b) {
     return _mm512_add_ps(a, b);
   }
@@ -169,6 +172,11 @@ struct Avx512Simd {
       a = _mm512_srli_epi16(a, shift);
     }
     return _mm512_and_si512(a, _mm512_set1_epi8(mask));
+  }
+  static B look_up(B a, const uint8_t (&table)[16]) {
+    const __m128i values =
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(values), a);
   }
   template <int shift>
   static B join(B low, B high) {

@@ -71,6 +71,11 @@ struct NeonSimd {
         vreinterpretq_f32_u16(vzip1q_u16(zero, high)),
         vreinterpretq_f32_u16(vzip2q_u16(zero, high))};
   }
+  static F load_e8m0(const std::byte* p) {
+    return each<F>(
+        [](auto x) { return vreinterpretq_f32_s32(x); },
+        shift_left<23>(load_u8_ints(p)));
+  }
   static F add(F x, F y) {
     return each<F>([](auto p, auto q) { return vaddq_f32(p, q); }, x, y);
   }
@@ -243,6 +248,10 @@ struct NeonSimd {
     } else {
       return each<B>([](auto p) { return vandq_u8(p, vdupq_n_u8(mask)); }, x);
     }
+  }
+  static B look_up(B x, const uint8_t (&table)[16]) {
+    const uint8x16_t values = vld1q_u8(table);
+    return each<B>([&](auto p) { return vqtbl1q_u8(values, p); }, x);
   }
   template <int shift>
   static B join(B low, B high) {

@@ -74,6 +74,12 @@ struct PortableSimd {
   static F load_bf16(const std::byte* p) {
     return each<F>([&](int i) { return bf16_to_f32(load_u16(p + 2 * i)); });
   }
+  // 2^(byte - 127), 0 where the byte is.
+  static F load_e8m0(const std::byte* p) {
+    return each<F>([&](int i) {
+      return std::bit_cast<float>(static_cast<uint32_t>(p[i]) << 23);
+    });
+  }
   static F add(F a, F b) {
     return each<F>([&](int i) { return a.v[i] + b.v[i]; });
   }
@@ -233,6 +239,13 @@ struct PortableSimd {
   static B bits(B a) {
     for (uint8_t& x : a.v) {
       x = static_cast<uint8_t>(x >> shift & mask);
+    }
+    return a;
+  }
+  // table[byte]; they are below 16.
+  static B look_up(B a, const uint8_t (&table)[16]) {
+    for (uint8_t& x : a.v) {
+      x = table[x];
     }
     return a;
   }

@@ -24,6 +24,10 @@ Stored store(float value, FloatType type) {
       const uint32_t bits = std::bit_cast<uint32_t>(value) >> 16;
       return {bits, bf16_to_f32(static_cast<uint16_t>(bits))};
     }
+    case FloatType::kE8M0: {
+      const uint32_t bits = std::bit_cast<uint32_t>(value) >> 23 & 255;
+      return {bits, std::bit_cast<float>(bits << 23)};
+    }
     case FloatType::kF32:
       break;
   }
@@ -100,7 +104,9 @@ RandomMatrix random_matrix(
       const size_t at = i * static_cast<size_t>(bits) + bit;
       weight.data()[at / 8] |= static_cast<std::byte>((q >> bit & 1) << at % 8);
     }
-    m.values[i] = scale.value * static_cast<float>(q) + bias.value;
+    m.values[i] = type == FloatType::kE8M0
+        ? scale.value * kMxfp4Values[q]
+        : scale.value * static_cast<float>(q) + bias.value;
   }
   m.packed = pack_quantized(
       arena,

@@ -16,7 +16,8 @@ struct RandomMatrix {
 
 std::vector<float> random_floats(std::mt19937& random, int count);
 
-// Quantised where bits != 0, else dense. The sources stand at odd addresses.
+// Quantised where bits != 0, else dense; MXFP4 where the type is kE8M0. The
+// sources stand at odd addresses.
 RandomMatrix random_matrix(
     std::mt19937& random,
     Arena& arena,
