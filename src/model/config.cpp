@@ -21,26 +21,34 @@ constexpr int kMaxContext = 1 << 30; // tokens
 constexpr int kMaxVocabulary = 1 << 22;
 constexpr double kTiny = 1e-12;
 
+constexpr Quantization kMxfp4 = {32, 4, QuantizationMode::kMxfp4};
+
 Result<Quantization> parse_quantization(
     const Json& object,
     const std::string& origin) {
   FieldReader reader(object, origin);
-  const Quantization quantization{
-      reader.size("group_size"), reader.size("bits")};
+  // As models are published, which say nothing else of it.
+  if (reader.optional_string("quant_method") == "mxfp4") {
+    return kMxfp4;
+  }
+  Quantization quantization{reader.size("group_size"), reader.size("bits")};
   const std::string mode = reader.optional_string("mode").value_or("affine");
   INGLE_RETURN_IF_ERROR(reader.status());
+  if (mode == "mxfp4") {
+    quantization.mode = QuantizationMode::kMxfp4;
+  }
   constexpr std::array kBits = {2, 3, 4, 5, 6, 8};
   constexpr std::array kGroups = {32, 64, 128};
-  const bool known = mode == "affine" &&
-      std::count(kBits.begin(), kBits.end(), quantization.bits) != 0 &&
-      std::count(kGroups.begin(), kGroups.end(), quantization.group_size) != 0;
+  const bool known = quantization == kMxfp4 ||
+      (mode == "affine" && std::ranges::count(kBits, quantization.bits) != 0 &&
+       std::ranges::count(kGroups, quantization.group_size) != 0);
   if (!known) {
     return Status::unsupported(
         origin + ": quantisation mode " + quote_name(mode) + " with " +
         std::to_string(quantization.bits) + " bits in groups of " +
         std::to_string(quantization.group_size) +
         " is not supported; affine with 2, 3, 4, 5, 6 or 8 bits in groups of "
-        "32, 64 or 128 is");
+        "32, 64 or 128 is, and mxfp4 with 4 bits in groups of 32");
   }
   return quantization;
 }

@@ -15,11 +15,17 @@
 
 namespace ingle {
 
-// Affine quantisation of one module: groups of `group_size` values along the
-// input share a scale and a bias.
+enum class QuantizationMode {
+  kAffine, // scale * code + bias
+  kMxfp4 // scale * one of 16 numbers; scales are powers of two
+};
+
+// Quantisation of one module: groups of `group_size` values along the input
+// share a scale, and a bias where they have any.
 struct Quantization {
   int group_size = 64;
   int bits = 4;
+  QuantizationMode mode = QuantizationMode::kAffine;
 
   bool operator==(const Quantization&) const = default;
 };
@@ -80,6 +86,9 @@ struct ExpertsConfig {
   int intermediate_size = 0; // of one
   bool renormalises = false; // a token's weights add up to 1
   int shared_intermediate_size = 0; // of one that all tokens have; 0: none
+  bool has_biases = false; // the router, too
+  std::string router = "gate"; // its module, as the next
+  std::string stacked = "switch_mlp"; // where all experts are one tensor
 };
 
 // Of what each layer gets of a token for itself (kernels/layer_inputs.h).
@@ -112,6 +121,7 @@ struct ModelConfig {
   QkNorm qk_norm = QkNorm::kNone;
   bool norms_values = false; // each head's, to a root mean square of 1
   bool has_attention_gates = false; // beside queries, in q_proj
+  bool has_sinks = false; // of attention's heads
   NormNames norms;
   // A norm multiplies by 1 + its weight. With recurrent layers: as the file has
   // it.

@@ -151,7 +151,9 @@ TEST(ModelConfig, VariantsThatChangeTheResultAreRefused) {
       {"rope_scaling", {{"rope_type", "dynamic"}, {"factor", 4}}},
       {"quantization", {{"bits", 7}, {"group_size", 32}}},
       {"quantization", {{"bits", 4}, {"group_size", 16}}},
-      {"quantization", {{"bits", 4}, {"group_size", 32}, {"mode", "mxfp4"}}}};
+      {"quantization", {{"bits", 8}, {"group_size", 32}, {"mode", "mxfp8"}}},
+      {"quantization", {{"bits", 4}, {"group_size", 64}, {"mode", "mxfp4"}}},
+      {"quantization", {{"bits", 8}, {"group_size", 32}, {"mode", "mxfp4"}}}};
   for (const auto& [field, value] : variants) {
     Json json = valid();
     json[field] = value;
@@ -463,6 +465,28 @@ TEST(ModelConfig, config_overrides_and_false_quant) {
   EXPECT_EQ(quantization.of("model.embed_tokens"), (Quantization{64, 8}));
   EXPECT_EQ(quantization.of("model.x"), (Quantization{32, 4}));
   EXPECT_EQ(quantization.of("lm_head"), std::nullopt);
+}
+
+TEST(ModelConfig, Mxfp4IsAModeOfAModuleOrHowAModelWasPublished) {
+  constexpr Quantization kMxfp4 = {32, 4, QuantizationMode::kMxfp4};
+  Json json = valid();
+  json["quantization"] = {
+      {"bits", 8},
+      {"group_size", 64},
+      {"mode", "affine"},
+      {"model.x", {{"bits", 4}, {"group_size", 32}, {"mode", "mxfp4"}}}};
+  const auto mixed = parse_model_config(json.dump(), "m/config.json");
+  ASSERT_TRUE(mixed.is_ok()) << mixed.status().message();
+  EXPECT_EQ(mixed->quantization.of("model.x"), kMxfp4);
+  EXPECT_EQ(mixed->quantization.of("model.y"), (Quantization{64, 8}));
+
+  json.erase("quantization");
+  json["quantization_config"] = {
+      {"quant_method", "mxfp4"},
+      {"modules_to_not_convert", {"model.embed_tokens"}}};
+  const auto published = parse_model_config(json.dump(), "m/config.json");
+  ASSERT_TRUE(published.is_ok()) << published.status().message();
+  EXPECT_EQ(published->quantization.of("model.x"), kMxfp4);
 }
 
 } // namespace

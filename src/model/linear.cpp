@@ -4,6 +4,10 @@
 
 namespace ingle {
 
+const char* to_mlx(QuantizationMode mode) {
+  return mode == QuantizationMode::kMxfp4 ? "mxfp4" : "affine";
+}
+
 mx::array multiply(const mx::array& x, const Matrix& matrix) {
   if (!matrix.scales) {
     return mx::matmul(x, mx::transpose(matrix.weight));
@@ -15,7 +19,8 @@ mx::array multiply(const mx::array& x, const Matrix& matrix) {
       matrix.biases,
       /*transpose=*/true,
       matrix.quantization.group_size,
-      matrix.quantization.bits);
+      matrix.quantization.bits,
+      to_mlx(matrix.quantization.mode));
 }
 
 mx::array take_rows(const Matrix& matrix, const mx::array& ids) {
@@ -26,9 +31,11 @@ mx::array take_rows(const Matrix& matrix, const mx::array& ids) {
   return mx::dequantize(
       rows,
       mx::take(*matrix.scales, ids, 0),
-      mx::take(*matrix.biases, ids, 0),
+      matrix.biases ? std::optional(mx::take(*matrix.biases, ids, 0))
+                    : std::nullopt,
       matrix.quantization.group_size,
-      matrix.quantization.bits);
+      matrix.quantization.bits,
+      to_mlx(matrix.quantization.mode));
 }
 
 namespace {
@@ -50,7 +57,8 @@ mx::array gather_products(
       experts,
       /*transpose=*/true,
       matrices.quantization.group_size,
-      matrices.quantization.bits);
+      matrices.quantization.bits,
+      to_mlx(matrices.quantization.mode));
 }
 
 } // namespace

@@ -21,9 +21,12 @@ struct Matrix {
   PackedMatrix packed{}; // of no rows, or all that there is
   mx::array weight = mx::array(0.0f); // dense [rows, columns], or packed u32
   std::optional<mx::array> scales{}; // [rows, columns / group_size]
-  std::optional<mx::array> biases{}; // like scales
+  std::optional<mx::array> biases{}; // like scales; of MXFP4 none
   Quantization quantization{}; // only with scales
 };
+
+// As MLX calls it.
+const char* to_mlx(QuantizationMode mode);
 
 // With MLX's ops. x: [T, columns] -> x · matrixᵀ: [T, rows].
 mx::array multiply(const mx::array& x, const Matrix& matrix);

@@ -1,6 +1,7 @@
 #include "model/memory_plan.h"
 
 #include <algorithm>
+#include <array>
 
 #include "model/load_model.h"
 #include "model/make_kv_state.h"
@@ -30,10 +31,15 @@ uint64_t program_bytes(FileSystem& fs, const std::string& folder) {
 // and biases with their weight.
 uint64_t
 exact_bytes(const std::string& name, const TensorView& tensor, int bits) {
-  if (name.ends_with(".scales") || name.ends_with(".biases")) {
+  const auto ends_so = [&](const auto& end) { return name.ends_with(end); };
+  if (std::ranges::any_of(
+          std::array{".scales", ".biases", "_scales"}, ends_so)) {
     return 0;
   }
   const uint64_t size = tensor.bytes.size();
+  if (tensor.type == TensorType::kU8) { // blocks of MXFP4
+    return 2 * size * kFloat;
+  }
   return tensor.type == TensorType::kU32
       ? size * 8 / static_cast<uint64_t>(bits) * kFloat
       : size / element_size(tensor.type) * kFloat;

@@ -49,7 +49,10 @@ const std::vector<Json>& family_cases() {
   static const auto* cases = [] {
     auto* all = new std::vector<Json>(golden_cases("tiny_families.json"));
     for (const char* file :
-         {"tiny_gemma4.json", "tiny_hybrid.json", "tiny_moe.json"}) {
+         {"tiny_gemma4.json",
+          "tiny_gpt_oss.json",
+          "tiny_hybrid.json",
+          "tiny_moe.json"}) {
       for (Json& each : golden_cases(file)) {
         all->push_back(std::move(each));
       }
@@ -354,6 +357,8 @@ const std::pair<const char*, Json> kLongCases[] = {
     {"gemma3_text_4bit", uniform(4, 4)},
     {"gemma4_e4b_4bit", uniform(16, 0)},
     {"gemma4_e4b_4bit", uniform(4, 5)},
+    {"gpt_oss_4bit", uniform(16, 0)},
+    {"gpt_oss_4bit", uniform(4, 4)},
 };
 
 // The blocks of a layer that hold rows.

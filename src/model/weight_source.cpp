@@ -99,10 +99,11 @@ bool is_floating(TensorType type) {
       type == TensorType::kF32;
 }
 
-// Requires: is_floating(type).
+// Requires: is_floating(type), or scales of MXFP4.
 FloatType to_float_type(TensorType type) {
   return type == TensorType::kF16 ? FloatType::kF16
       : type == TensorType::kBF16 ? FloatType::kBF16
+      : type == TensorType::kU8   ? FloatType::kE8M0
                                   : FloatType::kF32;
 }
 
@@ -179,7 +180,7 @@ mx::array WeightSource::load_floats(const TensorView& tensor) const {
     return mx::zeros(to_shape(tensor.shape), mx::float32);
   }
   mx::array loaded = copy_to_array(tensor, to_shape(tensor.shape));
-  if (numerics_ != Numerics::kNative) {
+  if (numerics_ != Numerics::kNative && is_floating(tensor.type)) {
     loaded = mx::astype(loaded, mx::float32);
     mx::eval(loaded);
   }
@@ -214,6 +215,25 @@ WeightSource::find_matrix(const std::string& path, int rows, int columns) {
   return find_quantized(path, rows, columns, *quantization);
 }
 
+Result<WeightSource::Groups> WeightSource::find_groups(
+    const std::string& path,
+    const mx::Shape& shape,
+    QuantizationMode mode) {
+  if (mode == QuantizationMode::kMxfp4) {
+    INGLE_ASSIGN_OR_RETURN(const TensorView* scales, find(path + ".scales"));
+    if (scales->type != TensorType::kU8) {
+      return fail(path + ".scales", "has to be of type U8, as it is of MXFP4");
+    }
+    INGLE_RETURN_IF_ERROR(check_shape(path + ".scales", *scales, shape));
+    return Groups{scales};
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const TensorView* scales, find_floats(path + ".scales", shape));
+  INGLE_ASSIGN_OR_RETURN(
+      const TensorView* biases, find_floats(path + ".biases", shape));
+  return Groups{scales, biases};
+}
+
 Result<WeightSource::Parts> WeightSource::find_quantized(
     const std::string& path,
     int rows,
@@ -232,12 +252,15 @@ Result<WeightSource::Parts> WeightSource::find_quantized(
   }
   INGLE_RETURN_IF_ERROR(check_shape(
       path + ".weight", *weight, {rows, columns / 32 * quantization.bits}));
-  const mx::Shape groups = {rows, columns / quantization.group_size};
   INGLE_ASSIGN_OR_RETURN(
-      const TensorView* scales, find_floats(path + ".scales", groups));
-  INGLE_ASSIGN_OR_RETURN(
-      const TensorView* biases, find_floats(path + ".biases", groups));
-  return Parts{*weight, *scales, *biases, quantization};
+      const Groups groups,
+      find_groups(
+          path, {rows, columns / quantization.group_size}, quantization.mode));
+  return Parts{
+      *weight,
+      *groups.scales,
+      groups.biases == nullptr ? TensorView{} : *groups.biases,
+      quantization};
 }
 
 Matrix WeightSource::load_dense(const TensorView& weight) const {
@@ -254,10 +277,11 @@ Matrix WeightSource::load_dense(const TensorView& weight) const {
 }
 
 Matrix WeightSource::load_quantized(const Parts& parts, int columns) const {
-  const auto [group_size, bits] = *parts.quantization;
+  const auto [group_size, bits, mode] = *parts.quantization;
+  const bool has_biases = mode == QuantizationMode::kAffine;
   const auto rows = static_cast<int>(parts.weight.shape[0]);
   if (uses_kernels(numerics_) && can_pack(columns, bits, group_size) &&
-      parts.scales.type == parts.biases.type) {
+      (!has_biases || parts.scales.type == parts.biases.type)) {
     return {
         .packed = pack_quantized(
             *arena_,
@@ -272,7 +296,10 @@ Matrix WeightSource::load_quantized(const Parts& parts, int columns) const {
   }
   mx::array weight = copy_to_array(parts.weight, to_shape(parts.weight.shape));
   mx::array scales = load_floats(parts.scales);
-  mx::array biases = load_floats(parts.biases);
+  std::optional<mx::array> biases;
+  if (has_biases) {
+    biases = load_floats(parts.biases);
+  }
   if (numerics_ == Numerics::kNative) {
     return {
         .weight = std::move(weight),
@@ -280,7 +307,15 @@ Matrix WeightSource::load_quantized(const Parts& parts, int columns) const {
         .biases = std::move(biases),
         .quantization = *parts.quantization};
   }
-  mx::array values = mx::dequantize(weight, scales, biases, group_size, bits);
+  mx::array values = mx::dequantize(
+      weight,
+      scales,
+      biases,
+      group_size,
+      bits,
+      to_mlx(mode),
+      std::nullopt,
+      mx::float32);
   mx::eval(values);
   if (!uses_kernels(numerics_)) {
     return {.weight = std::move(values)};
@@ -367,10 +402,13 @@ Result<std::vector<Linear>> WeightSource::take_linears(
     const auto part = [&](const TensorView& tensor, size_t i) {
       return rows_of(tensor, out, copies[i]);
     };
+    const auto part_of_any = [&](const TensorView& tensor, size_t i) {
+      return tensor.bytes.empty() ? TensorView{} : part(tensor, i);
+    };
     const Parts own{
         part(all.weight, 0),
-        all.quantization ? part(all.scales, 1) : TensorView{},
-        all.quantization ? part(all.biases, 2) : TensorView{},
+        part_of_any(all.scales, 1),
+        part_of_any(all.biases, 2),
         all.quantization};
     INGLE_ASSIGN_OR_RETURN(Matrix matrix, load_matrix(own, in));
     linears.push_back({std::move(matrix), std::nullopt});

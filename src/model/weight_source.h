@@ -27,6 +27,21 @@ struct RowRange {
   int count = 0;
 };
 
+// The matrices of as many experts: each in `layer`.experts.N.NAME, or all of
+// them in `layer`.`stacked`.NAME.
+struct ExpertModules {
+  std::string layer;
+  std::string stacked;
+  int count = 0;
+  bool have_biases = false;
+};
+
+// Rows `part`, `part` + `of`, `part` + 2 * `of` ... of what stands together.
+struct RowPart {
+  int part = 0;
+  int of = 1;
+};
+
 // A family takes every tensor that it uses and names those that it drops; what
 // is left over at the end is an error, because it means that the family does
 // not compute what the file's author did.
@@ -98,13 +113,21 @@ class WeightSource {
       std::span<const std::vector<RowRange>> outs,
       bool with_bias);
 
-  // The matrices [rows, columns] of as many experts: all of them in
-  // `layer`.switch_mlp.`name`, or each in `layer`.experts.N.`name`; quantised
-  // iff they have scales, all alike. Or all, dense, in `layer`.experts.`name`,
+  // The matrices [rows, columns] of that name; quantised iff they have scales,
+  // all alike. Or all, dense and without biases, in `layer`.experts.`name`,
   // where gate_proj and up_proj are the two halves of each gate_up_proj.
   Result<ExpertMatrices> take_experts(
-      const std::string& layer,
+      const ExpertModules& experts,
       const std::string& name,
+      int rows,
+      int columns);
+
+  // The same, all of one tensor that may have the rows of others in between: in
+  // MXFP4 as models are published in it, `path`_blocks and `path`_scales, with
+  // biases in `path`_bias.
+  Result<ExpertMatrices> take_expert_blocks(
+      const std::string& path,
+      const RowPart& part,
       int experts,
       int rows,
       int columns);
@@ -137,6 +160,15 @@ class WeightSource {
     std::optional<Quantization> quantization{}; // none: dense
   };
   Result<Parts> find_matrix(const std::string& path, int rows, int columns);
+  // Scales, and biases where the mode has any: of this shape.
+  struct Groups {
+    const TensorView* scales = nullptr;
+    const TensorView* biases = nullptr;
+  };
+  Result<Groups> find_groups(
+      const std::string& path,
+      const mx::Shape& shape,
+      QuantizationMode mode);
   Result<Parts> find_quantized(
       const std::string& path,
       int rows,
@@ -154,7 +186,7 @@ class WeightSource {
   struct ExpertTensors {
     std::vector<const TensorView*> weights;
     std::vector<const TensorView*> scales{}; // empty: dense
-    std::vector<const TensorView*> biases{};
+    std::vector<const TensorView*> biases{}; // empty: of MXFP4, too
     std::optional<Quantization> quantization{};
     std::vector<TensorView> parts{}; // of what `weights` are, if not whole
   };
@@ -170,6 +202,20 @@ class WeightSource {
       std::optional<int> experts,
       int rows,
       int columns);
+  // [experts, rows]; of modules as above.
+  Result<mx::array> take_expert_biases(
+      const std::vector<std::string>& modules,
+      std::optional<int> experts,
+      int rows);
+  // In weight_source_blocks.cpp, as take_expert_blocks().
+  Result<const TensorView*> find_bytes(
+      const std::string& name,
+      const mx::Shape& shape);
+  Result<mx::array> take_block_biases(
+      const std::string& name,
+      const RowPart& part,
+      int experts,
+      int rows);
   Status find_quantized_expert(
       const std::string& path,
       const std::function<mx::Shape(int width)>& shape_with,

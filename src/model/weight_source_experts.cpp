@@ -11,15 +11,17 @@
 namespace ingle {
 namespace {
 
-// Requires: one of those that floats have.
+// Requires: one of those that floats have, or scales of MXFP4.
 FloatType to_float_type(TensorType type) {
   return type == TensorType::kF16 ? FloatType::kF16
       : type == TensorType::kBF16 ? FloatType::kBF16
+      : type == TensorType::kU8   ? FloatType::kE8M0
                                   : FloatType::kF32;
 }
 
 mx::Dtype to_mlx(TensorType type) {
   return type == TensorType::kU32 ? mx::uint32
+      : type == TensorType::kU8   ? mx::uint8
       : type == TensorType::kF16  ? mx::float16
       : type == TensorType::kBF16 ? mx::bfloat16
                                   : mx::float32;
@@ -104,7 +106,7 @@ Status WeightSource::find_quantized_expert(
         path + ".scales",
         "is there, but config.json says that the module is not quantised");
   }
-  const auto [group_size, bits] = *quantization;
+  const auto [group_size, bits, mode] = *quantization;
   if (found.quantization && *found.quantization != *quantization) {
     return fail(path + ".weight", "is not quantised as expert 0's is");
   }
@@ -122,17 +124,17 @@ Status WeightSource::find_quantized_expert(
   }
   INGLE_RETURN_IF_ERROR(
       check_shape(path + ".weight", *weight, shape_with(columns / 32 * bits)));
-  const mx::Shape groups = shape_with(columns / group_size);
   INGLE_ASSIGN_OR_RETURN(
-      const TensorView* scales, find_floats(path + ".scales", groups));
-  INGLE_ASSIGN_OR_RETURN(
-      const TensorView* biases, find_floats(path + ".biases", groups));
-  if (scales->type != biases->type) {
-    return fail(path + ".biases", "has to be of the type of the scales");
-  }
+      const Groups groups,
+      find_groups(path, shape_with(columns / group_size), mode));
   found.weights.push_back(weight);
-  found.scales.push_back(scales);
-  found.biases.push_back(biases);
+  found.scales.push_back(groups.scales);
+  if (groups.biases != nullptr) {
+    if (groups.scales->type != groups.biases->type) {
+      return fail(path + ".biases", "has to be of the type of the scales");
+    }
+    found.biases.push_back(groups.biases);
+  }
   return Status::ok();
 }
 
@@ -167,14 +169,34 @@ Result<WeightSource::ExpertTensors> WeightSource::find_fused_experts(
   return found;
 }
 
+Result<mx::array> WeightSource::take_expert_biases(
+    const std::vector<std::string>& modules,
+    std::optional<int> experts,
+    int rows) {
+  std::vector<mx::array> biases;
+  for (const std::string& path : modules) {
+    INGLE_ASSIGN_OR_RETURN(
+        auto bias,
+        take(
+            path + ".bias",
+            experts ? mx::Shape{*experts, rows} : mx::Shape{1, rows}));
+    biases.push_back(std::move(bias));
+  }
+  return run_mlx("load", [&] {
+    mx::array all = mx::concatenate(std::move(biases), 0);
+    mx::eval(all);
+    return all;
+  });
+}
+
 Result<ExpertMatrices> WeightSource::take_experts(
-    const std::string& layer,
+    const ExpertModules& of,
     const std::string& name,
-    int experts,
     int rows,
     int columns) {
-  const std::string fused = layer + ".experts";
-  if (has(fused + ".gate_up_proj")) {
+  const int experts = of.count;
+  const std::string fused = of.layer + ".experts";
+  if (!of.have_biases && has(fused + ".gate_up_proj")) {
     INGLE_ASSIGN_OR_RETURN(
         const ExpertTensors found,
         find_fused_experts(fused, name, experts, rows, columns));
@@ -183,16 +205,23 @@ Result<ExpertMatrices> WeightSource::take_experts(
   std::vector<std::string> modules;
   for (int expert = 0; expert < experts; ++expert) {
     modules.push_back(
-        layer + ".experts." + std::to_string(expert) + "." + name);
+        of.layer + ".experts." + std::to_string(expert) + "." + name);
   }
   std::optional<int> stacked;
   if (!has(modules.front() + ".weight")) {
-    modules = {layer + ".switch_mlp." + name};
+    modules = {of.layer + "." + of.stacked + "." + name};
     stacked = experts;
+  }
+  std::optional<mx::array> bias;
+  if (of.have_biases) {
+    INGLE_ASSIGN_OR_RETURN(bias, take_expert_biases(modules, stacked, rows));
   }
   INGLE_ASSIGN_OR_RETURN(
       const ExpertTensors found, find_experts(modules, stacked, rows, columns));
-  return load_experts(found, experts, rows, columns);
+  INGLE_ASSIGN_OR_RETURN(
+      ExpertMatrices matrices, load_experts(found, experts, rows, columns));
+  matrices.bias = std::move(bias);
+  return matrices;
 }
 
 Result<ExpertMatrices> WeightSource::load_experts(
@@ -242,7 +271,8 @@ ExpertMatrices WeightSource::pack_experts(
         to_float_type(found.scales.front()->type),
         {weight,
          part_of(found.scales, expert, experts),
-         part_of(found.biases, expert, experts)}));
+         found.biases.empty() ? nullptr
+                              : part_of(found.biases, expert, experts)}));
   }
   return matrices;
 }
@@ -255,20 +285,30 @@ ExpertMatrices WeightSource::copy_experts(
   const bool is_native = numerics_ == Numerics::kNative;
   const auto floats = [&](const auto& tensors, int width) {
     const mx::array all = copy_to_array(tensors, {experts, rows, width});
-    return is_native ? all : to_f32(all);
+    return is_native || all.dtype() == mx::uint8 ? all : to_f32(all);
   };
   if (!found.quantization) {
     return {.weight = floats(found.weights, columns)};
   }
-  const auto [group_size, bits] = *found.quantization;
+  const auto [group_size, bits, mode] = *found.quantization;
   mx::array weight =
       copy_to_array(found.weights, {experts, rows, columns / 32 * bits});
   mx::array scales = floats(found.scales, columns / group_size);
-  mx::array biases = floats(found.biases, columns / group_size);
+  std::optional<mx::array> biases;
+  if (!found.biases.empty()) {
+    biases = floats(found.biases, columns / group_size);
+  }
   if (!is_native) {
     return {
-        .weight =
-            to_f32(mx::dequantize(weight, scales, biases, group_size, bits))};
+        .weight = to_f32(mx::dequantize(
+            weight,
+            scales,
+            biases,
+            group_size,
+            bits,
+            to_mlx(mode),
+            std::nullopt,
+            mx::float32))};
   }
   return {
       .weight = std::move(weight),

@@ -2,13 +2,15 @@
 
     python tiny_kv_golden.py
 
-Greedy tokens and logits of tiny models (tiny_families.py, dense) in mlx-lm,
-f32, whose keys and values are quantised when they are written. mlx-lm's own
-quantised caches know no sliding window, no soft cap and convert in steps; so
-each row goes through mx.quantize and back on its way into a plain cache, which
-masks windows. Layers that attend to another's rows see them as it does.
+Greedy tokens and logits of tiny models (tiny_families.py and tiny_gpt_oss.py,
+dense) in mlx-lm, f32, whose keys and values are quantised when they are
+written. mlx-lm's own quantised caches know no sliding window, no soft cap, no
+sinks and convert in steps; so each row goes through mx.quantize and back on its
+way into a plain cache, which masks windows. Layers that attend to another's
+rows see them as it does.
 """
 
+import functools
 import pathlib
 import tempfile
 
@@ -18,6 +20,9 @@ from mlx_lm.models.cache import KVCache, make_prompt_cache
 import tiny_families
 import tiny_gemma4
 import tiny_golden
+import tiny_gpt_oss
+import tiny_gpt_oss_golden
+import tiny_moe
 import truth
 
 GOLDEN = tiny_golden.GOLDEN.with_name("tiny_kv.json")
@@ -59,18 +64,26 @@ def load(family):
         return truth.load(pathlib.Path(folder))
 
 
-def make_case(family, scheme):
+def family_answers(family, make_cache):
     model = load(family)
-    bits = bits_of(scheme, len(make_prompt_cache(model)))
-    answers = [
-        tiny_golden.answer(
-            model,
-            length,
-            lambda _: [QuantizedOnWrite(b) for b in bits],
-            TOKENS,
-        )
+    return [
+        tiny_golden.answer(model, length, make_cache, TOKENS)
         for length in LENGTHS
     ]
+
+
+def gpt_oss_answers(make_cache):
+    config = tiny_gpt_oss.GPT_OSS
+    tiny_gpt_oss_golden.keep_ramps()
+    with tempfile.TemporaryDirectory() as folder:
+        tiny_moe.write(folder, config, tiny_gpt_oss.parameters(config))
+        model = truth.load(pathlib.Path(folder), as_stored=True)
+    return tiny_gpt_oss_golden.answers(model, make_cache)
+
+
+def make_case(family, layers, scheme, answers_of):
+    bits = bits_of(scheme, layers)
+    answers = answers_of(lambda _: [QuantizedOnWrite(b) for b in bits])
     print(family, scheme, [a["min_gap"] for a in answers], flush=True)
     return {
         "name": f"{family}_{scheme}",
@@ -85,17 +98,16 @@ def make_case(family, scheme):
 
 
 def main():
-    cases = [
-        make_case(family, scheme)
-        for family in (
-            "gemma2",
-            "gemma3_text",
-            "gemma4_text",
-            "mistral",
-            "qwen3",
-        )
-        for scheme in (8, 4, "mixed")
-    ]
+    cases = []
+    families = ("gemma2", "gemma3_text", "gemma4_text", "mistral", "qwen3")
+    for family in families:
+        layers = len(make_prompt_cache(load(family)))
+        for scheme in (8, 4, "mixed"):
+            answers_of = functools.partial(family_answers, family)
+            cases.append(make_case(family, layers, scheme, answers_of))
+    layers = tiny_gpt_oss.GPT_OSS["num_hidden_layers"]
+    for scheme in (8, 4, "mixed"):
+        cases.append(make_case("gpt_oss", layers, scheme, gpt_oss_answers))
     header = {
         "made_by": "tools/oracle/tiny_kv_golden.py",
         "command": "python tiny_kv_golden.py",

@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 import tiny_families
 import tiny_hybrid
 import tiny_llama
-from tiny_llama import GROUP, centred
+from tiny_llama import GROUP, centred, draws
 
 QWEN3_MOE = {
     **tiny_families.COMMON,
@@ -120,7 +120,12 @@ def fused(parameters):
 
 
 def bits_of(module):
-    wide = ("embed_tokens", ".mlp.gate", ".shared_expert_gate")
+    wide = (
+        "embed_tokens",
+        ".mlp.gate",
+        ".mlp.router",
+        ".shared_expert_gate",
+    )
     return 8 if module.endswith(wide) else 4
 
 
@@ -176,7 +181,25 @@ def shared_models():
 
 
 def is_matrix(name, shape):
-    return len(shape) == 2 or ".switch_mlp." in name
+    stacked = (".switch_mlp.", ".experts.")
+    return name.endswith(".weight") and (
+        len(shape) == 2 or any(module in name for module in stacked)
+    )
+
+
+# MXFP4 as a file has it: values of 4 bits, and exponents of about -4 plus 127.
+PACKED = {
+    "words": lambda name, shape: top_bits(name, shape, 32, np.uint32),
+    "bytes": lambda name, shape: top_bits(name, shape, 8, np.uint8),
+    "exponents": lambda name, shape: (
+        122 + top_bits(name, shape, 4, np.uint8) % 3
+    ),
+}
+
+
+def top_bits(name, shape, count, dtype):
+    u = draws(name, int(np.prod(shape))) >> np.uint64(64 - count)
+    return u.astype(dtype).reshape(shape)
 
 
 def draw(parameters, is_quantised):
@@ -184,6 +207,9 @@ def draw(parameters, is_quantised):
     for name, shape, form in parameters:
         if form == "norm":
             value = 1.0 + 0.25 * centred(name, shape)
+        elif form in PACKED:
+            result[name] = PACKED[form](name, shape)
+            continue
         elif is_quantised and is_matrix(name, shape):
             module = name.removesuffix(".weight")
             rows = int(np.prod(shape[:-1]))

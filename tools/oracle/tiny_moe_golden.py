@@ -51,13 +51,13 @@ def watch(model):
     return routers
 
 
-def answer(model, routers, length):
+def answer(model, routers, length, make_cache=make_prompt_cache):
     for attempt in itertools.count():
         prompt = tiny_golden.prompt_ids(length, attempt)
         for router in routers:
             router.gaps = []
         ids, chosen_from = truth.greedy(
-            model, prompt, TOKENS, make_prompt_cache
+            model, prompt, TOKENS, make_cache
         )
         router_gap = min(min(router.gaps) for router in routers)
         gap = min(map(truth.gap, chosen_from))

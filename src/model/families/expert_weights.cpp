@@ -2,8 +2,57 @@
 #include "model/families/layer_weights.h"
 
 namespace ingle {
-
 namespace {
+
+struct ExpertWeights {
+  ExpertMatrices gate;
+  ExpertMatrices up;
+  ExpertMatrices down;
+};
+
+// In MXFP4 as gpt-oss was published: a gate's rows and those of what it
+// multiplies take turns.
+Result<ExpertWeights> take_expert_blocks(
+    const ExpertsConfig& experts,
+    int hidden,
+    WeightSource& weights,
+    const std::string& path) {
+  const int count = experts.count;
+  const int inner = experts.intermediate_size;
+  const auto take_half = [&](int part) {
+    return weights.take_expert_blocks(
+        path + ".gate_up_proj", {part, 2}, count, inner, hidden);
+  };
+  INGLE_ASSIGN_OR_RETURN(auto gate, take_half(0));
+  INGLE_ASSIGN_OR_RETURN(auto up, take_half(1));
+  INGLE_ASSIGN_OR_RETURN(
+      auto down,
+      weights.take_expert_blocks(
+          path + ".down_proj", {}, count, hidden, inner));
+  return ExpertWeights{std::move(gate), std::move(up), std::move(down)};
+}
+
+// `path`: of the second half of a layer.
+Result<ExpertWeights> take_experts(
+    const ExpertsConfig& experts,
+    int hidden,
+    WeightSource& weights,
+    const std::string& path) {
+  const std::string stacked = path + "." + experts.stacked;
+  if (weights.has(stacked + ".gate_up_proj_blocks")) {
+    return take_expert_blocks(experts, hidden, weights, stacked);
+  }
+  const int inner = experts.intermediate_size;
+  const ExpertModules modules{
+      path, experts.stacked, experts.count, experts.has_biases};
+  INGLE_ASSIGN_OR_RETURN(
+      auto gate, weights.take_experts(modules, "gate_proj", inner, hidden));
+  INGLE_ASSIGN_OR_RETURN(
+      auto up, weights.take_experts(modules, "up_proj", inner, hidden));
+  INGLE_ASSIGN_OR_RETURN(
+      auto down, weights.take_experts(modules, "down_proj", hidden, inner));
+  return ExpertWeights{std::move(gate), std::move(up), std::move(down)};
+}
 
 Result<std::optional<SharedExpert>> take_shared_expert(
     const ModelConfig& config,
@@ -34,32 +83,32 @@ Result<MoeWeights> take_moe(
     const ModelConfig& config,
     WeightSource& weights,
     const std::string& layer) {
-  const int count = config.experts.count;
-  const int inner = config.experts.intermediate_size;
+  const ExpertsConfig& experts = config.experts;
   const int hidden = config.hidden_size;
   const std::string path = layer + ".mlp";
   INGLE_ASSIGN_OR_RETURN(
       auto norm,
       take_norm(config, weights, layer + ".post_attention_layernorm", hidden));
   INGLE_ASSIGN_OR_RETURN(
-      auto router, weights.take_linear(path + ".gate", hidden, count, false));
+      auto router,
+      weights.take_linear(
+          path + "." + experts.router,
+          hidden,
+          experts.count,
+          experts.has_biases));
   INGLE_ASSIGN_OR_RETURN(
-      auto gate, weights.take_experts(path, "gate_proj", count, inner, hidden));
-  INGLE_ASSIGN_OR_RETURN(
-      auto up, weights.take_experts(path, "up_proj", count, inner, hidden));
-  INGLE_ASSIGN_OR_RETURN(
-      auto down, weights.take_experts(path, "down_proj", count, hidden, inner));
+      auto taken, take_experts(experts, hidden, weights, path));
   INGLE_ASSIGN_OR_RETURN(
       auto shared, take_shared_expert(config, weights, path));
   return MoeWeights{
       std::move(norm),
       std::move(router),
-      std::move(gate),
-      std::move(up),
-      std::move(down),
-      config.experts.per_token,
-      config.experts.renormalises,
-      Activation::kSilu,
+      std::move(taken.gate),
+      std::move(taken.up),
+      std::move(taken.down),
+      experts.per_token,
+      experts.renormalises,
+      config.activation,
       std::move(shared)};
 }
 

@@ -45,6 +45,7 @@ constexpr Family kFamilies[] = {
      .takes_layer_types = kTakesLayerTypes,
      .tier = SupportTier::kTargeted},
     {"glm4", {.rotary_factor = 0.5f, .traditional = true}, read_glm4},
+    {"gpt_oss", {.theta = 1.5e5f}, read_gpt_oss, kTakesLayerTypes},
     {"granite", {}, read_granite},
     {"iquestcoder", {}, read_llama, kTakesLayerTypes},
     {"llama", {}, read_llama, kTakesLayerTypes},

@@ -135,6 +135,7 @@ Status read_gemma2(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_gemma3(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_gemma4(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_glm4(FieldReader&, const std::string& origin, ModelConfig&);
+Status read_gpt_oss(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_granite(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_llama(FieldReader&, const std::string& origin, ModelConfig&);
 Status read_ministral3(FieldReader&, const std::string& origin, ModelConfig&);

@@ -203,6 +203,11 @@ Result<AttentionWeights> take_attention(
   const auto projection = [&](size_t i) {
     return i < qkv.size() ? std::optional(std::move(qkv[i])) : std::nullopt;
   };
+  std::optional<mx::array> sinks;
+  if (config.has_sinks) {
+    INGLE_ASSIGN_OR_RETURN(
+        sinks, weights.take(path + "sinks", {config.num_attention_heads}));
+  }
   return AttentionWeights{
       .norm = std::move(norm),
       .q = std::move(qkv[0]),
@@ -214,6 +219,7 @@ Result<AttentionWeights> take_attention(
       .residual = {std::move(added_norm), config.residual_scale},
       .has_gates = config.has_attention_gates,
       .norm_bias = std::move(norm_bias),
+      .sinks = std::move(sinks),
       .v_norm = std::move(norms.v)};
 }
 

@@ -42,8 +42,13 @@ inline std::unique_ptr<FileSystem> write_golden_model(const Json& golden) {
       golden["config"].dump(), {}, golden["config"].contains("quantization")};
   for (const Json& tensor : golden["tensors"]) {
     tiny.tensors.push_back({tensor[0], tensor[1]});
+    TinyTensor& made = tiny.tensors.back();
     if (tensor[2].is_number()) {
-      tiny.tensors.back().exponent = tensor[2].get<int>();
+      made.exponent = tensor[2].get<int>();
+    } else if (tensor[2] != "norm") {
+      made.form = tensor[2] == "words" ? TinyForm::kWords
+          : tensor[2] == "bytes"       ? TinyForm::kBytes
+                                       : TinyForm::kExponents;
     }
   }
   auto fs = make_memory_file_system();

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -61,11 +62,16 @@ Tensor tensor(
       {std::move(name), type, std::move(shape)}, {bytes.begin(), bytes.end()}};
 }
 
-Tensor dense(const TinyTensor& spec, TensorType type) {
+size_t count_of(const TinyTensor& spec) {
   size_t count = 1;
   for (const int64_t size : spec.shape) {
     count *= static_cast<size_t>(size);
   }
+  return count;
+}
+
+Tensor dense(const TinyTensor& spec, TensorType type) {
+  const size_t count = count_of(spec);
   Draws draws(spec.name);
   std::vector<float> values(count);
   for (float& value : values) {
@@ -83,10 +89,24 @@ Tensor dense(const TinyTensor& spec, TensorType type) {
   return tensor(spec.name, type, spec.shape, halves);
 }
 
+template <typename T>
+Tensor drawn(const TinyTensor& spec, TensorType type) {
+  const bool is_exponent = spec.form == TinyForm::kExponents;
+  const int bits = is_exponent ? 4 : 8 * static_cast<int>(sizeof(T));
+  Draws draws(spec.name);
+  std::vector<T> values(count_of(spec));
+  for (T& value : values) {
+    const uint64_t top = draws.next() >> (64 - bits);
+    value = static_cast<T>(is_exponent ? 122 + top % 3 : top);
+  }
+  return tensor(spec.name, type, spec.shape, values);
+}
+
 // Or as many as there are experts. A convolution has its taps last.
 bool is_matrix(const TinyTensor& spec) {
-  return spec.shape.size() == 2 ||
-      (spec.shape.size() == 3 && spec.shape[2] % kGroup == 0);
+  return spec.name.ends_with(".weight") &&
+      (spec.shape.size() == 2 ||
+       (spec.shape.size() == 3 && spec.shape[2] % kGroup == 0));
 }
 
 // Draws the packed form itself, so that there is no rounding to agree on.
@@ -94,7 +114,8 @@ void add_quantised(const TinyTensor& spec, std::vector<Tensor>& out) {
   const std::string module = spec.name.substr(
       0, spec.name.size() - std::string_view(".weight").size());
   const bool is_wide = module.ends_with("embed_tokens") ||
-      module.ends_with(".mlp.gate") || module.ends_with("_expert_gate");
+      module.ends_with(".mlp.gate") || module.ends_with("_expert_gate") ||
+      module.ends_with(".mlp.router");
   const int bits = is_wide ? 8 : 4;
   int64_t rows = 1;
   for (const int64_t size : spec.shape) {
@@ -157,15 +178,19 @@ Status write_tiny_model(
     const TinyModel& model) {
   std::vector<Tensor> tensors;
   for (const TinyTensor& spec : model.tensors) {
-    if (model.quantised && spec.exponent && is_matrix(spec)) {
+    if (spec.form == TinyForm::kWords) {
+      tensors.push_back(drawn<uint32_t>(spec, TensorType::kU32));
+    } else if (spec.form != TinyForm::kFloats) {
+      tensors.push_back(drawn<uint8_t>(spec, TensorType::kU8));
+    } else if (model.quantised && spec.exponent && is_matrix(spec)) {
       add_quantised(spec, tensors);
     } else {
       tensors.push_back(dense(spec, model.floats));
     }
   }
   // Wide elements first, as the writer asks.
-  std::stable_partition(tensors.begin(), tensors.end(), [](const Tensor& t) {
-    return element_size(t.spec.type) > 2;
+  std::ranges::stable_sort(tensors, std::greater<>(), [](const Tensor& t) {
+    return element_size(t.spec.type);
   });
   INGLE_RETURN_IF_ERROR(fs.create_directory(folder));
   INGLE_RETURN_IF_ERROR(write_file(

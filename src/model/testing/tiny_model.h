@@ -12,11 +12,20 @@
 
 namespace ingle {
 
+// What a tensor holds.
+enum class TinyForm {
+  kFloats,
+  kWords, // u32 of any bits
+  kBytes, // u8 of any bits
+  kExponents // u8: 122, 123 or 124
+};
+
 struct TinyTensor {
   std::string name;
   std::vector<int64_t> shape;
   // Uniform in +-2^exponent / 2; none: a norm, 1 +- 1/8.
   std::optional<int> exponent{};
+  TinyForm form = TinyForm::kFloats;
 };
 
 struct TinyModel {
