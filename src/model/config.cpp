@@ -176,6 +176,8 @@ Result<ModelConfig> parse_model_config(
   config.tier = family->tier;
 
   config.hidden_size = reader.size("hidden_size");
+  config.intermediate_size =
+      reader.optional_size("intermediate_size").value_or(0);
   config.num_hidden_layers = reader.size("num_hidden_layers");
   config.num_attention_heads = reader.size("num_attention_heads");
   config.num_key_value_heads = reader.optional_size("num_key_value_heads")

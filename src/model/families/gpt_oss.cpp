@@ -23,7 +23,7 @@ Status read_experts(
         origin + ": num_experts_per_tok (" + std::to_string(experts.per_token) +
         ") is over num_local_experts (" + std::to_string(experts.count) + ")");
   }
-  experts.intermediate_size = config.intermediate_size;
+  experts.intermediate_size = fields.size("intermediate_size");
   experts.renormalises = true;
   experts.has_biases = true;
   experts.router = "router";
