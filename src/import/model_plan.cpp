@@ -13,7 +13,8 @@ struct Family {
   Result<ModelPlan> (*plan)(const GgufFile&);
 };
 
-constexpr std::array<Family, 1> kFamilies = {{{"llama", plan_llama}}};
+constexpr std::array<Family, 2> kFamilies = {
+    {{"gemma3", plan_gemma3}, {"llama", plan_llama}}};
 
 } // namespace
 

@@ -21,6 +21,8 @@ struct TensorPlan {
   // rotary embedding: row 2j + p of a head is row p * (rows / 2) + j in the
   // Hugging Face form. The number of heads; 0 where rows stay in place.
   int64_t interleaved_heads = 0;
+  // GGUF holds 1 + the weight of such a norm: it is stored in f32, less 1.
+  bool is_one_plus = false;
 };
 
 // A tensor that config.json says in other words.
@@ -42,6 +44,7 @@ struct ModelPlan {
 Result<ModelPlan> plan_model(const GgufFile& file);
 
 // One family each; plan_model() has the table.
+Result<ModelPlan> plan_gemma3(const GgufFile& file);
 Result<ModelPlan> plan_llama(const GgufFile& file);
 
 // The row of the GGUF tensor that becomes row `row`.

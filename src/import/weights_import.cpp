@@ -64,6 +64,9 @@ std::optional<AffineForm> WeightsImport::form_of(const TensorPlan& plan) {
 
 // Norms that are quantised in the file become f32.
 TensorType WeightsImport::plain_type(const TensorPlan& plan) {
+  if (plan.is_one_plus) {
+    return TensorType::kF32;
+  }
   switch (plan.source->type) {
     case GgmlType::kF16:
       return TensorType::kF16;
@@ -175,12 +178,18 @@ std::optional<ByteView> WeightsImport::convert(
   const GgmlTypeInfo& info = ggml_type_info(output.plan->source->type);
   const ByteView blocks = take_rows(*output.plan, first, count, buffers.rows);
   if (output.part == Part::kPlain) {
-    if (info.block_elements == 1) {
+    const bool is_one_plus = output.plan->is_one_plus;
+    if (info.block_elements == 1 && !is_one_plus) {
       return blocks;
     }
     buffers.plain.resize(
         blocks.size() / info.block_bytes * info.block_elements);
     dequantize(info.type, blocks, buffers.plain);
+    if (is_one_plus) {
+      for (float& value : buffers.plain) {
+        value -= 1;
+      }
+    }
     return std::as_bytes(std::span(buffers.plain));
   }
   if (!to_affine(info.type, blocks, buffers.affine)) {

@@ -24,10 +24,13 @@ int main(int argc, char** argv) {
       {"llama_q4_1", GgmlType::kQ4_1, 32},
       {"llama_q8_0", GgmlType::kQ8_0, 32},
   };
+  const auto write = [&](const char* name, const GgufBuilder& file) {
+    std::ofstream(std::string(argv[1]) + "/" + name, std::ios::binary)
+        << file.build();
+  };
   for (const auto& seed : seeds) {
-    const std::string path = std::string(argv[1]) + "/" + seed.name;
-    std::ofstream(path, std::ios::binary)
-        << tiny_llama(seed.type, seed.hidden).build();
+    write(seed.name, tiny_llama(seed.type, seed.hidden));
   }
+  write("gemma3_f32", tiny_gemma3(GgmlType::kF32, 8, 1));
   return 0;
 }

@@ -44,6 +44,20 @@ std::vector<size_t> scale_offsets(GgmlType type) {
   }
 }
 
+// Byte-level, of five tokens.
+void set_tokenizer(GgufBuilder& file) {
+  file.set("tokenizer.ggml.model", "gpt2");
+  file.set("tokenizer.ggml.pre", "smollm");
+  file.set(
+      "tokenizer.ggml.tokens",
+      std::vector<std::string>{"<|end|>", "a", "b", "ab", "\xc4\xa0"});
+  file.set("tokenizer.ggml.token_type", std::vector<int32_t>{3, 1, 1, 1, 1});
+  file.set("tokenizer.ggml.merges", std::vector<std::string>{"a b"});
+  file.set("tokenizer.ggml.bos_token_id", 0u);
+  file.set("tokenizer.ggml.eos_token_id", 0u);
+  file.set("tokenizer.chat_template", "{{ messages }}");
+}
+
 } // namespace
 
 void GgufBuilder::set(const std::string& key, uint32_t value) {
@@ -177,16 +191,7 @@ GgufBuilder tiny_llama(GgmlType type, int64_t hidden) {
   file.set("llama.attention.head_count_kv", 2u);
   file.set("llama.context_length", 128u);
   file.set("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-  file.set("tokenizer.ggml.model", "gpt2");
-  file.set("tokenizer.ggml.pre", "smollm");
-  file.set(
-      "tokenizer.ggml.tokens",
-      std::vector<std::string>{"<|end|>", "a", "b", "ab", "\xc4\xa0"});
-  file.set("tokenizer.ggml.token_type", std::vector<int32_t>{3, 1, 1, 1, 1});
-  file.set("tokenizer.ggml.merges", std::vector<std::string>{"a b"});
-  file.set("tokenizer.ggml.bos_token_id", 0u);
-  file.set("tokenizer.ggml.eos_token_id", 0u);
-  file.set("tokenizer.chat_template", "{{ messages }}");
+  set_tokenizer(file);
   file.add_tensor("token_embd.weight", {5, hidden}, type);
   file.add_tensor("output_norm.weight", {hidden}, GgmlType::kF32);
   file.add_tensor("blk.0.attn_norm.weight", {hidden}, GgmlType::kF32);
@@ -198,6 +203,48 @@ GgufBuilder tiny_llama(GgmlType type, int64_t hidden) {
   file.add_tensor("blk.0.ffn_gate.weight", {2 * hidden, hidden}, type);
   file.add_tensor("blk.0.ffn_up.weight", {2 * hidden, hidden}, type);
   file.add_tensor("blk.0.ffn_down.weight", {hidden, 2 * hidden}, type);
+  return file;
+}
+
+GgufBuilder tiny_gemma3(GgmlType type, int64_t hidden, int64_t layers) {
+  constexpr int64_t kHeadDim = 16;
+  GgufBuilder file;
+  const auto width = static_cast<uint32_t>(hidden);
+  file.set("general.architecture", "gemma3");
+  file.set("gemma3.block_count", static_cast<uint32_t>(layers));
+  file.set("gemma3.embedding_length", width);
+  file.set("gemma3.feed_forward_length", 2 * width);
+  file.set("gemma3.attention.head_count", 4u);
+  file.set("gemma3.attention.head_count_kv", 1u);
+  file.set("gemma3.attention.key_length", 16u);
+  file.set("gemma3.attention.value_length", 16u);
+  file.set("gemma3.attention.sliding_window", 8u);
+  file.set("gemma3.context_length", 128u);
+  file.set("gemma3.attention.layer_norm_rms_epsilon", 1e-6f);
+  set_tokenizer(file);
+  file.add_tensor("token_embd.weight", {5, hidden}, type);
+  file.add_tensor("output_norm.weight", {hidden}, GgmlType::kF32);
+  for (int64_t i = 0; i < layers; ++i) {
+    const auto add = [&](const char* name, const std::vector<int64_t>& shape) {
+      file.add_tensor(
+          "blk." + std::to_string(i) + "." + name + ".weight",
+          shape,
+          shape.size() == 1 ? GgmlType::kF32 : type);
+    };
+    add("attn_norm", {hidden});
+    add("attn_q", {4 * kHeadDim, hidden});
+    add("attn_k", {kHeadDim, hidden});
+    add("attn_v", {kHeadDim, hidden});
+    add("attn_q_norm", {kHeadDim});
+    add("attn_k_norm", {kHeadDim});
+    add("attn_output", {hidden, 4 * kHeadDim});
+    add("post_attention_norm", {hidden});
+    add("ffn_norm", {hidden});
+    add("ffn_gate", {2 * hidden, hidden});
+    add("ffn_up", {2 * hidden, hidden});
+    add("ffn_down", {hidden, 2 * hidden});
+    add("post_ffw_norm", {hidden});
+  }
   return file;
 }
 

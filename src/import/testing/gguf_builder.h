@@ -78,6 +78,10 @@ std::string random_blocks(GgmlType type, int64_t elements, uint32_t seed);
 // `hidden` is a multiple of the type's block.
 GgufBuilder tiny_llama(GgmlType type, int64_t hidden);
 
+// The same of a gemma3, with four heads of 16; `hidden` and 64 are multiples of
+// the type's block.
+GgufBuilder tiny_gemma3(GgmlType type, int64_t hidden, int64_t layers);
+
 // What MLX computes in f32 from the quantised form: scale * code + bias.
 std::vector<float> from_affine(
     int bits,
