@@ -97,7 +97,8 @@ class LlamaCpp:
         self.threads = threads
         self.flash = flash
         build = "" if folder.parent.name == "native" else " " + folder.parent.name
-        self.name = f"llama.cpp {model.stem.upper()}{build}"
+        kind = model.stem.upper().split("-")[-1]
+        self.name = f"llama.cpp {kind}{build}"
 
     def with_flash(self, flash):
         return LlamaCpp(self.folder, self.model, self.threads, flash)

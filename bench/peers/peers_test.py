@@ -54,6 +54,12 @@ class Names(unittest.TestCase):
             contestants.LlamaCpp(other, MODEL, 2).name, "llama.cpp Q4_1 no-amx"
         )
 
+    def test_a_file_is_called_by_its_format(self):
+        model = pathlib.Path("gemma-3-270m-q4_k_m.gguf")
+        self.assertEqual(
+            contestants.LlamaCpp(NATIVE, model, 2).name, "llama.cpp Q4_K_M"
+        )
+
 
 class Commands(unittest.TestCase):
     def test_both_sides_get_the_same_sizes_and_threads(self):
@@ -203,6 +209,15 @@ class Report(unittest.TestCase):
         self.assertEqual(len(lines), 3)
         self.assertEqual({line.count("|") for line in lines}, {11})
         self.assertIn("| 2.00 |", lines[2])
+
+    def test_rows_below_the_floor_are_named(self):
+        rows = [
+            report.make_row(name, "a", "b", [{"a": figure(rate), "b": figure(100)}])
+            for name, rate in (("pp1", 149), ("tg1", 150))
+        ]
+        self.assertEqual(
+            report.below(rows, 1.5), ["pp1: a has 1.49 of b, less than 1.5"]
+        )
 
 
 if __name__ == "__main__":

@@ -85,3 +85,13 @@ def markdown(rows):
         )
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def below(rows, floor):
+    """A line for each row whose median ratio is below `floor`."""
+    return [
+        f"{row.test}: {row.ingle} has {row.ratio.text(2)} of {row.peer}, "
+        f"less than {floor}"
+        for row in rows
+        if row.ratio.median < floor
+    ]
