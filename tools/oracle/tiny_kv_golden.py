@@ -2,15 +2,14 @@
 
     python tiny_kv_golden.py
 
-Greedy tokens and logits of tiny models (tiny_families.py and tiny_gpt_oss.py,
-dense) in mlx-lm, f32, whose keys and values are quantised when they are
-written. mlx-lm's own quantised caches know no sliding window, no soft cap, no
-sinks and convert in steps; so each row goes through mx.quantize and back on its
-way into a plain cache, which masks windows. Layers that attend to another's
-rows see them as it does.
+Greedy tokens and logits of tiny models (tiny_families.py and others, dense) in
+mlx-lm, f32, whose keys and values are quantised when they are written. mlx-lm's
+own quantised caches know no sliding window, no soft cap, no sinks and convert in
+steps; so each row goes through mx.quantize and back on its way into a plain
+cache, which masks windows. Layers that attend to another's rows see them as it
+does.
 """
 
-import functools
 import pathlib
 import tempfile
 
@@ -59,31 +58,30 @@ def load(family):
             if name == family:
                 tiny_gemma4.write(folder, config, parameters)
                 return truth.load(pathlib.Path(folder))
+        for name, config, parameters in tiny_gpt_oss.models():
+            if name == family:
+                tiny_moe.write(folder, config, parameters)
+                return truth.load(pathlib.Path(folder), as_stored=True)
         config = tiny_families.config_of(family, False)
         tiny_families.write(folder, config, tiny_families.parameters(config))
         return truth.load(pathlib.Path(folder))
 
 
-def family_answers(family, make_cache):
-    model = load(family)
+def answers_of(family, model, make_cache):
+    if family == "gpt_oss":
+        return tiny_gpt_oss_golden.answers(model, make_cache)
     return [
         tiny_golden.answer(model, length, make_cache, TOKENS)
         for length in LENGTHS
     ]
 
 
-def gpt_oss_answers(make_cache):
-    config = tiny_gpt_oss.GPT_OSS
-    tiny_gpt_oss_golden.keep_ramps()
-    with tempfile.TemporaryDirectory() as folder:
-        tiny_moe.write(folder, config, tiny_gpt_oss.parameters(config))
-        model = truth.load(pathlib.Path(folder), as_stored=True)
-    return tiny_gpt_oss_golden.answers(model, make_cache)
-
-
-def make_case(family, layers, scheme, answers_of):
-    bits = bits_of(scheme, layers)
-    answers = answers_of(lambda _: [QuantizedOnWrite(b) for b in bits])
+def make_case(family, scheme):
+    model = load(family)
+    bits = bits_of(scheme, len(make_prompt_cache(model)))
+    answers = answers_of(
+        family, model, lambda _: [QuantizedOnWrite(b) for b in bits]
+    )
     print(family, scheme, [a["min_gap"] for a in answers], flush=True)
     return {
         "name": f"{family}_{scheme}",
@@ -98,16 +96,19 @@ def make_case(family, layers, scheme, answers_of):
 
 
 def main():
-    cases = []
-    families = ("gemma2", "gemma3_text", "gemma4_text", "mistral", "qwen3")
-    for family in families:
-        layers = len(make_prompt_cache(load(family)))
-        for scheme in (8, 4, "mixed"):
-            answers_of = functools.partial(family_answers, family)
-            cases.append(make_case(family, layers, scheme, answers_of))
-    layers = tiny_gpt_oss.GPT_OSS["num_hidden_layers"]
-    for scheme in (8, 4, "mixed"):
-        cases.append(make_case("gpt_oss", layers, scheme, gpt_oss_answers))
+    tiny_gpt_oss_golden.keep_ramps()  # no other has yarn
+    cases = [
+        make_case(family, scheme)
+        for family in (
+            "gemma2",
+            "gemma3_text",
+            "gemma4_text",
+            "mistral",
+            "qwen3",
+            "gpt_oss",
+        )
+        for scheme in (8, 4, "mixed")
+    ]
     header = {
         "made_by": "tools/oracle/tiny_kv_golden.py",
         "command": "python tiny_kv_golden.py",

@@ -7,23 +7,23 @@
 namespace ingle {
 namespace {
 
-constexpr int kMaxExperts = 1 << 12;
-
 // Softmax over the logits of the chosen experts is renormalised weights.
 Status read_experts(
     FieldReader& fields,
     const std::string& origin,
     ModelConfig& config) {
+  constexpr int kMaxExperts = 1 << 12;
   ExpertsConfig& experts = config.experts;
   experts.count = fields.size("num_local_experts", kMaxExperts);
   experts.per_token = fields.size("num_experts_per_tok", kMaxExperts);
+  experts.intermediate_size = fields.size("intermediate_size");
   INGLE_RETURN_IF_ERROR(fields.status());
   if (experts.per_token > experts.count) {
     return Status::corruption(
         origin + ": num_experts_per_tok (" + std::to_string(experts.per_token) +
         ") is over num_local_experts (" + std::to_string(experts.count) + ")");
   }
-  experts.intermediate_size = fields.size("intermediate_size");
+  config.intermediate_size = 0; // no layer has an MLP
   experts.renormalises = true;
   experts.has_biases = true;
   experts.router = "router";

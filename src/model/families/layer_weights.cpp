@@ -161,6 +161,19 @@ Result<HeadNorms> take_head_norms(
   return norms;
 }
 
+// Of attention's heads; nothing where they have none.
+Result<std::optional<mx::array>> take_sinks(
+    const ModelConfig& config,
+    WeightSource& weights,
+    const std::string& path) {
+  if (!config.has_sinks) {
+    return std::optional<mx::array>();
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      auto sinks, weights.take(path + "sinks", {config.num_attention_heads}));
+  return std::optional<mx::array>(std::move(sinks));
+}
+
 // Keys and values that files have of layers that attend to others'.
 void drop_shared(WeightSource& weights, const std::string& path) {
   for (const char* module : {"k_proj.", "v_proj.", "k_norm."}) {
@@ -203,11 +216,7 @@ Result<AttentionWeights> take_attention(
   const auto projection = [&](size_t i) {
     return i < qkv.size() ? std::optional(std::move(qkv[i])) : std::nullopt;
   };
-  std::optional<mx::array> sinks;
-  if (config.has_sinks) {
-    INGLE_ASSIGN_OR_RETURN(
-        sinks, weights.take(path + "sinks", {config.num_attention_heads}));
-  }
+  INGLE_ASSIGN_OR_RETURN(auto sinks, take_sinks(config, weights, path));
   return AttentionWeights{
       .norm = std::move(norm),
       .q = std::move(qkv[0]),
