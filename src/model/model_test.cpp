@@ -307,7 +307,7 @@ TEST_P(KvTest, TokensAndLogitsEqualTheOracle) {
   const Json& golden = kv_cases()[GetParam()];
   const auto model = load_family(
       {.numerics = Numerics::kExact, .threads = 2},
-      family_case(golden["family"]),
+      golden,
       golden["kv_config"]);
   for (const Json& answer : golden["answers"]) {
     expect_answer(*model, answer, kFlippedElement);

@@ -17,7 +17,7 @@ import mlx.core as mx
 import tiny_gemma4
 import tiny_golden
 import truth
-from tiny_hybrid_golden import check_pieces
+from tiny_golden import check_pieces
 from tiny_moe_golden import MIN_ROUTER_GAP, Watched
 
 GOLDEN = tiny_golden.GOLDEN.with_name("tiny_gemma4.json")
