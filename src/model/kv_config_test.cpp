@@ -48,6 +48,19 @@ TEST_F(KvConfigTest, FlagsStandOverTheFile) {
       KvQuantizations(4, KvQuantization{4, 32}));
 }
 
+TEST_F(KvConfigTest, RecurrentLayerHasNothingToQuantise) {
+  config.layers[1].is_recurrent = true;
+  write(R"([{"layer_idx": 0, "bits": 8}])");
+  EXPECT_TRUE(read().is_ok());
+  write(R"([{"layer_idx": 1, "bits": 8}])");
+  const Status status = read().status();
+  EXPECT_EQ(status.code(), StatusCode::kCorruption);
+  EXPECT_EQ(
+      status.message(),
+      "/m/kv_config.json: [0]: layer 1 is recurrent: it has no keys and "
+      "values");
+}
+
 TEST_F(KvConfigTest, BadFilesAreOneLineThatSaysWhere) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "/m/kv_config.json"},
