@@ -176,6 +176,8 @@ class MemoryFileSystem final : public FileSystem {
       }
       files_[to] = it->second;
       files_.erase(from);
+      touch_parent(from);
+      touch_parent(to);
       return Status::ok();
     }
     if (folders_.count(from) == 0) {
@@ -193,14 +195,15 @@ class MemoryFileSystem final : public FileSystem {
 
   Status remove(const std::string& path) override {
     std::lock_guard lock(mutex_);
-    files_.erase(path);
-    folders_.erase(path);
+    if (files_.erase(path) + folders_.erase(path) > 0) {
+      touch_parent(path);
+    }
     const std::string prefix = path + "/";
     std::erase_if(files_, [&](const auto& entry) {
       return entry.first.starts_with(prefix);
     });
     std::erase_if(folders_, [&](const auto& folder) {
-      return folder.starts_with(prefix);
+      return folder.first.starts_with(prefix);
     });
     return Status::ok();
   }
@@ -211,7 +214,8 @@ class MemoryFileSystem final : public FileSystem {
       if (files_.count(at) != 0) {
         return Status::io(at + ": File exists");
       }
-      folders_.insert(at);
+      folders_[at] = time_of(clock_);
+      touch_parent(at);
     }
     return Status::ok();
   }
@@ -227,7 +231,7 @@ class MemoryFileSystem final : public FileSystem {
         names.insert(base_name(file));
       }
     }
-    for (const auto& folder : folders_) {
+    for (const auto& [folder, modified] : folders_) {
       if (parent_path(folder) == path) {
         names.insert(base_name(folder));
       }
@@ -237,8 +241,13 @@ class MemoryFileSystem final : public FileSystem {
 
   Result<FileInfo> stat(const std::string& path) override {
     std::lock_guard lock(mutex_);
-    if (is_directory(destination(path))) {
-      return FileInfo{0, true, {}};
+    const std::string place = destination(path);
+    if (is_directory(place)) {
+      const auto folder = folders_.find(place);
+      return FileInfo{
+          0,
+          true,
+          folder == folders_.end() ? std::chrono::seconds() : folder->second};
     }
     INGLE_ASSIGN_OR_RETURN(const auto content, find(path));
     return FileInfo{content->text.size(), false, content->modified};
@@ -295,7 +304,16 @@ class MemoryFileSystem final : public FileSystem {
     auto content = std::make_shared<Node>();
     content->modified = time_of(clock_);
     files_[path] = content;
+    touch_parent(path);
     return content;
+  }
+
+  // Something came into the folder, or left it.
+  void touch_parent(const std::string& path) {
+    const auto folder = folders_.find(parent_path(path));
+    if (folder != folders_.end()) {
+      folder->second = time_of(clock_);
+    }
   }
 
   Result<std::unique_ptr<WritableFile>> open(Content content) {
@@ -321,31 +339,34 @@ class MemoryFileSystem final : public FileSystem {
     const auto file = files_.lower_bound(prefix);
     const auto folder = folders_.lower_bound(prefix);
     return (file != files_.end() && file->first.starts_with(prefix)) ||
-        (folder != folders_.end() && folder->starts_with(prefix));
+        (folder != folders_.end() && folder->first.starts_with(prefix));
   }
 
   void move_folder(const std::string& from, const std::string& to) {
     const std::string prefix = from + "/";
     std::map<std::string, Content> moved_files;
-    std::set<std::string> moved_folders = {to};
+    std::map<std::string, std::chrono::seconds> moved_folders = {
+        {to, folders_[from]}};
     for (const auto& [path, content] : files_) {
       const bool inside = path.starts_with(prefix);
       moved_files[inside ? to + path.substr(from.size()) : path] = content;
     }
-    for (const auto& path : folders_) {
+    for (const auto& [path, modified] : folders_) {
       if (path != from) {
         const bool inside = path.starts_with(prefix);
-        moved_folders.insert(inside ? to + path.substr(from.size()) : path);
+        moved_folders[inside ? to + path.substr(from.size()) : path] = modified;
       }
     }
     files_ = std::move(moved_files);
     folders_ = std::move(moved_folders);
+    touch_parent(from);
+    touch_parent(to);
   }
 
   const Clock* clock_;
   std::mutex mutex_;
   std::map<std::string, Content> files_;
-  std::set<std::string> folders_;
+  std::map<std::string, std::chrono::seconds> folders_; // when they changed
   LockedPaths locked_;
 };
 

@@ -121,6 +121,16 @@ TEST_F(GarbageTest, WhatChangedInTheLastHourIsKeptButForOurParts) {
   EXPECT_THAT(found(), ElementsAre("blobs/x.ingle-part"));
 }
 
+TEST_F(GarbageTest, SnapshotThatChangedInTheLastHourIsKept) {
+  get();
+  get_update();
+  clock_.advance(std::chrono::minutes(59));
+  EXPECT_THAT(found(), IsEmpty());
+  clock_.advance(std::chrono::minutes(2));
+  EXPECT_THAT(
+      found(), testing::Contains("snapshots/" + std::string(kTinyCommit)));
+}
+
 TEST_F(GarbageTest, SnapshotThatARefNamesIsKept) {
   get();
   write("refs/v1", kTinyCommit);
