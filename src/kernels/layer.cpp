@@ -49,7 +49,8 @@ int token_count(std::span<const AttentionRow> rows) {
   return count;
 }
 
-// The last of a half of a layer: x and y = linear(inputs) to `out`.
+// The last of a part of a layer: x and y = linear(inputs) to `out`. x may be
+// null: y alone.
 class ResidualPart {
  public:
   ResidualPart(
@@ -89,7 +90,8 @@ class ResidualPart {
     const Share share = share_of(tokens_, thread, context_.pool.threads());
     for (int t = share.begin; t < share.end; ++t) {
       const auto at = static_cast<int64_t>(t) * columns;
-      add(x_ + at, branch + at, columns, out_ + at);
+      const float* x = x_ == nullptr ? nullptr : x_ + at;
+      add(x, branch + at, columns, out_ + at);
     }
   }
 
@@ -99,7 +101,7 @@ class ResidualPart {
       apply_norm(context_, view_.norm, y, columns, y);
     }
     for (int i = 0; i < columns; ++i) {
-      out[i] = view_.total * (x[i] + view_.scale * y[i]);
+      out[i] = view_.total * ((x == nullptr ? 0 : x[i]) + view_.scale * y[i]);
     }
   }
 
@@ -156,7 +158,7 @@ class AttentionPart {
   ResidualPart residual_;
 };
 
-// What every thread does in mlp_and_add().
+// What every thread does in mlp_and_add(). `add_to`: x, or null.
 class MlpPart {
  public:
   MlpPart(
@@ -164,6 +166,7 @@ class MlpPart {
       const MlpView& view,
       int tokens,
       const float* x,
+      const float* add_to,
       float* out)
       : context_(context),
         view_(view),
@@ -174,7 +177,7 @@ class MlpPart {
             is_gated_ && view.gate.matrix->has_format_of(*view.up.matrix)),
         normed_(context, tokens, {view.gate, is_gated_ ? view.up : view.gate}),
         activated_(context, tokens, {view.down}),
-        residual_(context, view.down, view.residual, tokens, x, out) {
+        residual_(context, view.down, view.residual, tokens, add_to, out) {
     context.projected.reserve(
         sizeof(float) * static_cast<size_t>(tokens) *
         static_cast<size_t>(view.gate.matrix->rows) *
@@ -279,7 +282,17 @@ void mlp_and_add(
     int tokens,
     const float* x,
     float* out) {
-  MlpPart part(context, view, tokens, x, out);
+  MlpPart part(context, view, tokens, x, x, out);
+  context.pool.run(part);
+}
+
+void mlp(
+    KernelContext& context,
+    const MlpView& view,
+    int tokens,
+    const float* x,
+    float* out) {
+  MlpPart part(context, view, tokens, x, nullptr, out);
   context.pool.run(part);
 }
 
@@ -296,7 +309,7 @@ void decoder_layer(
       static_cast<size_t>(mlp.down.matrix->rows));
   const auto middle = reinterpret_cast<float*>(context.middle.data());
   AttentionPart first(context, attention, rows, x, middle);
-  MlpPart second(context, mlp, tokens, middle, out);
+  MlpPart second(context, mlp, tokens, middle, middle, out);
   context.pool.run([&](int thread) {
     first(thread);
     context.pool.barrier(thread);

@@ -151,6 +151,14 @@ void mlp_and_add(
     const float* x,
     float* out);
 
+// What mlp_and_add() adds to x, by itself.
+void mlp(
+    KernelContext& context,
+    const MlpView& view,
+    int tokens,
+    const float* x,
+    float* out);
+
 // Both, one after the other. Their views and rows see the same tokens.
 void decoder_layer(
     KernelContext& context,

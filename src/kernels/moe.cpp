@@ -77,6 +77,12 @@ class Moe {
     }
   };
 
+  // Nothing where there is no norm, and x is `out`.
+  void norm(const NormView& view, const float* x, float* out) const {
+    if (view.weight != nullptr) {
+      context_.set.rms_norm(x, view.weight, view.eps, hidden_, out);
+    }
+  }
   void choose(int token);
   void multiply_in(int thread, const Group& group) const;
   void multiply_out(int thread, Group& group) const;
@@ -110,6 +116,10 @@ class Moe {
   }
   float* shares() const {
     return logits_of(tokens_);
+  }
+  const float* beside_of(int token) const {
+    return reinterpret_cast<const float*>(context_.middle.data()) +
+        product(token, hidden_);
   }
   float* result_of(int pair) const {
     return reinterpret_cast<float*>(context_.branch.data()) +
@@ -148,15 +158,16 @@ ExpertView Moe::expert(int i) const {
 void Moe::route(int thread) {
   const Share own = tokens_of(thread);
   for (int t = own.begin; t < own.end; ++t) {
-    context_.set.rms_norm(
-        x_ + product(t, hidden_),
-        view_.norm.weight,
-        view_.norm.eps,
-        hidden_,
-        normed_of(t));
+    norm(view_.norm, x_ + product(t, hidden_), normed_of(t));
   }
   context_.pool.barrier(thread);
-  router_.pack(thread, [&](int t, float*) { return normed_of(t); });
+  router_.pack(thread, [&](int t, float* row) -> const float* {
+    if (view_.router_norm.weight == nullptr) {
+      return normed_of(t);
+    }
+    norm(view_.router_norm, x_ + product(t, hidden_), row);
+    return row;
+  });
   router_.multiply(
       thread,
       {.matrix = view_.router.matrix,
@@ -183,6 +194,11 @@ void Moe::choose(int token) {
       product(token, per_token_), static_cast<size_t>(per_token_));
   choose_experts(
       logits, view_.renormalises, own.first(static_cast<size_t>(view_.top_k)));
+  if (view_.expert_scales != nullptr) {
+    for (ExpertChoice& choice : own.first(static_cast<size_t>(view_.top_k))) {
+      choice.weight *= view_.expert_scales[choice.expert];
+    }
+  }
   if (has_shared_) {
     own.back() = {experts_, 1 / (1 + std::exp(-shares()[token]))};
   }
@@ -300,10 +316,19 @@ void Moe::add(int token) const {
       sum[i] += choices_[j].weight * result[i];
     }
   }
+  norm(view_.sum_norm, sum, sum);
+  if (view_.beside != nullptr) {
+    const float* beside = beside_of(token);
+    for (int i = 0; i < hidden_; ++i) {
+      sum[i] += beside[i];
+    }
+  }
+  const ResidualView& residual = view_.residual;
+  norm(residual.norm, sum, sum);
   const float* x = x_ + product(token, hidden_);
   float* out = out_ + product(token, hidden_);
   for (int i = 0; i < hidden_; ++i) {
-    out[i] = x[i] + sum[i];
+    out[i] = residual.total * (x[i] + residual.scale * sum[i]);
   }
 }
 
@@ -349,8 +374,17 @@ void moe_and_add(
     int tokens,
     const float* x,
     float* out) {
-  Moe moe(context, view, tokens, x, out);
   const ThreadPool::Step awake(context.pool);
+  if (view.beside != nullptr) {
+    context.middle.reserve(
+        sizeof(float) * product(tokens, view.router.matrix->columns));
+    mlp(context,
+        *view.beside,
+        tokens,
+        x,
+        reinterpret_cast<float*>(context.middle.data()));
+  }
+  Moe moe(context, view, tokens, x, out);
   context.pool.run([&](int thread) { moe.route(thread); });
   moe.group();
   context.pool.run([&](int thread) { moe.run(thread); });

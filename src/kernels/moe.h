@@ -43,6 +43,14 @@ struct MoeView {
   // another inner size; matrices null: none.
   ExpertView shared{};
   LinearView share{}; // [1, D]
+  // Before the router alone; weight null: it sees what experts see. Not with a
+  // shared expert.
+  NormView router_norm{};
+  const float* expert_scales = nullptr; // [E], of their weights; null: 1
+  NormView sum_norm{}; // of a token's experts' sum; weight null: none
+  // An MLP of x: what it would add is added to that sum. Null: none.
+  const MlpView* beside = nullptr;
+  ResidualView residual{};
 };
 
 struct ExpertChoice {
@@ -58,8 +66,9 @@ void choose_experts(
     bool renormalises,
     std::span<ExpertChoice> choices);
 
-// x + sum(weight * down(activation(gate(n)) * up(n))) over a token's experts,
-// the shared one last, n = norm(x): [T, D]. `out` may be x. The router's inputs
+// x and sum(weight * down(activation(gate(n)) * up(n))) over a token's experts,
+// the shared one last, n = norm(x), with what the view has more, by its
+// residual: [T, D]. `out` may be x. The router's inputs
 // have two planes, also where the layers have one: a rounded one picks another
 // expert.
 void moe_and_add(

@@ -27,6 +27,7 @@ struct MixtureConfig {
   int router_bits = 8;
   int shared_inner = 0; // of one that all tokens have; 0: none
   bool has_biases = false; // and the clamped activation
+  int beside_inner = 0; // of an MLP beside them, with more norms; 0: none
 };
 
 std::vector<MixtureConfig> mixture_configs() {
@@ -38,7 +39,9 @@ std::vector<MixtureConfig> mixture_configs() {
       {.shared_inner = 128},
       {.top_k = 1, .inner = 128, .up_bits = 6, .shared_inner = 64},
       {.inner = 96, .router_bits = 0, .has_biases = true},
-      {.top_k = 2, .up_bits = 8, .has_biases = true}};
+      {.top_k = 2, .up_bits = 8, .has_biases = true},
+      {.beside_inner = 128},
+      {.inner = 96, .router_bits = 0, .beside_inner = 64}};
 }
 
 class Mixture {
@@ -64,6 +67,21 @@ class Mixture {
     gate_bias = random_floats(random, c.experts * c.inner);
     up_bias = random_floats(random, c.experts * c.inner);
     down_bias = random_floats(random, c.experts * kHidden);
+    if (c.beside_inner > 0) {
+      gates.push_back(matrix(c.beside_inner, kHidden, c.bits));
+      ups.push_back(matrix(c.beside_inner, kHidden, c.up_bits));
+      downs.push_back(matrix(kHidden, c.beside_inner, c.bits));
+    }
+    expert_scales = random_floats(random, c.experts);
+    for (auto* each : {&router_norm, &sum_norm, &mlp_norm, &mlp_sum_norm}) {
+      *each = random_floats(random, kHidden);
+    }
+    beside = {
+        .norm = {mlp_norm.data(), kEps},
+        .gate = {&gates.back().packed},
+        .up = {&ups.back().packed},
+        .down = {&downs.back().packed},
+        .residual = {{mlp_sum_norm.data(), kEps}}};
   }
 
   MoeView view() const {
@@ -87,6 +105,13 @@ class Mixture {
           {&gates.back().packed}, {&ups.back().packed}, {&downs.back().packed}};
       view.share = {&share.packed};
     }
+    if (config.beside_inner > 0) {
+      view.router_norm = {router_norm.data(), kEps};
+      view.expert_scales = expert_scales.data();
+      view.sum_norm = {sum_norm.data(), kEps};
+      view.beside = &beside;
+      view.residual = {{norm.data(), kEps}, 1, 0.75f};
+    }
     return view;
   }
 
@@ -99,6 +124,9 @@ class Mixture {
   std::vector<PackedMatrix> gate, up, down;
   std::vector<float> norm;
   std::vector<float> router_bias, gate_bias, up_bias, down_bias;
+  std::vector<float> router_norm, expert_scales, sum_norm;
+  std::vector<float> mlp_norm, mlp_sum_norm;
+  MlpView beside;
 
  private:
   RandomMatrix matrix(int rows, int columns, int bits) {
@@ -162,16 +190,14 @@ times(const Numbers& x, const RandomMatrix& m, const float* bias = nullptr) {
   return y;
 }
 
-Numbers normed(const Mixture& mixture, const float* x) {
+Numbers normed(const Numbers& x, const std::vector<float>& weight) {
   double squares = 0;
-  for (int i = 0; i < kHidden; ++i) {
-    squares += double{x[i]} * x[i];
+  for (const double value : x) {
+    squares += value * value;
   }
   Numbers y;
-  for (int i = 0; i < kHidden; ++i) {
-    y.push_back(
-        x[i] / std::sqrt(squares / kHidden + kEps) *
-        mixture.norm[static_cast<size_t>(i)]);
+  for (size_t i = 0; i < x.size(); ++i) {
+    y.push_back(x[i] / std::sqrt(squares / kHidden + kEps) * weight[i]);
   }
   return y;
 }
@@ -207,12 +233,30 @@ void add_expert(
   }
 }
 
+// What becomes of x and its experts' sum where there is an MLP beside them.
+Numbers with_mlp(const Mixture& mixture, const Numbers& x, const Numbers& sum) {
+  Numbers mlp(kHidden);
+  add_expert(mixture, mixture.gate.size(), normed(x, mixture.mlp_norm), 1, mlp);
+  mlp = normed(mlp, mixture.mlp_sum_norm);
+  Numbers both = normed(sum, mixture.sum_norm);
+  for (size_t i = 0; i < both.size(); ++i) {
+    both[i] += mlp[i];
+  }
+  both = normed(both, mixture.norm);
+  for (size_t i = 0; i < both.size(); ++i) {
+    both[i] = 0.75 * (x[i] + both[i]);
+  }
+  return both;
+}
+
 // moe_and_add() of one token in f64; nothing where its experts are near a tie.
-std::optional<Numbers> exact(const Mixture& mixture, const float* x) {
+std::optional<Numbers> exact(const Mixture& mixture, const float* token) {
   const auto top_k = static_cast<size_t>(mixture.config.top_k);
-  const Numbers n = normed(mixture, x);
+  const bool has_mlp = mixture.config.beside_inner > 0;
+  const Numbers x(token, token + kHidden);
+  const Numbers n = normed(x, mixture.norm);
   const Numbers logits = times(
-      n,
+      has_mlp ? normed(x, mixture.router_norm) : n,
       mixture.router,
       mixture.config.has_biases ? mixture.router_bias.data() : nullptr);
   std::vector<size_t> order(logits.size());
@@ -233,15 +277,19 @@ std::optional<Numbers> exact(const Mixture& mixture, const float* x) {
     all += weight;
     chosen += i < top_k ? weight : 0;
   }
-  Numbers sum(x, x + kHidden);
+  Numbers sum = has_mlp ? Numbers(kHidden) : x;
   for (size_t i = 0; i < top_k; ++i) {
     add_expert(
         mixture,
         order[i],
         n,
         std::exp(logits[order[i]] - peak) /
-            (mixture.config.renormalises ? chosen : all),
+            (mixture.config.renormalises ? chosen : all) *
+            (has_mlp ? mixture.expert_scales[order[i]] : 1),
         sum);
+  }
+  if (has_mlp) {
+    return with_mlp(mixture, x, sum);
   }
   if (mixture.config.shared_inner > 0) {
     const double share = times(n, mixture.share)[0];
