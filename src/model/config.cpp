@@ -211,7 +211,8 @@ Result<ModelConfig> parse_model_config(
     INGLE_RETURN_IF_ERROR(refuse_windows(reader, where, config));
   }
   INGLE_RETURN_IF_ERROR(family->read(reader, where, config));
-  if (!std::ranges::all_of(config.layers, &LayerConfig::has_experts)) {
+  if (config.experts.beside_mlp ||
+      !std::ranges::all_of(config.layers, &LayerConfig::has_experts)) {
     config.intermediate_size = reader.size("intermediate_size");
   }
   INGLE_RETURN_IF_ERROR(reader.status());

@@ -68,7 +68,7 @@ struct LayerConfig {
   int window = 0; // positions seen, the token's own included; 0: all
   std::optional<size_t> rope = 0; // which of the model's; none: no positions
   bool is_recurrent = false; // a gated delta net instead of attention
-  bool has_experts = false; // instead of one MLP
+  bool has_experts = false; // instead of one MLP, if not beside it
   // Other than the model's.
   std::optional<int> head_dim{};
   std::optional<int> num_key_value_heads{};
@@ -87,6 +87,9 @@ struct ExpertsConfig {
   bool renormalises = false; // a token's weights add up to 1
   int shared_intermediate_size = 0; // of one that all tokens have; 0: none
   bool has_biases = false; // the router, too
+  // Beside the layer's MLP, not instead of it; with norms of their own, and
+  // scales of the experts' weights.
+  bool beside_mlp = false;
   std::string router = "gate"; // its module, as the next
   std::string stacked = "switch_mlp"; // where all experts are one tensor
 };

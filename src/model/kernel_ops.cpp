@@ -179,7 +179,14 @@ class BlockRun {
           context, view_of(*own, *layer_inputs_, eps_), tokens_, x, out);
     } else {
       const auto& moe = std::get<MoeWeights>(blocks_[i]);
-      moe_and_add(context, kernel_view(moe, eps_), tokens_, x, out);
+      const std::optional<MlpView> beside =
+          moe.beside ? std::optional(view_of(*moe.beside, eps_)) : std::nullopt;
+      moe_and_add(
+          context,
+          kernel_view(moe, eps_, beside ? &*beside : nullptr),
+          tokens_,
+          x,
+          out);
     }
     return 1;
   }

@@ -15,16 +15,20 @@ struct Choices {
 };
 
 // Among equals the smaller index: the sort is stable.
-Choices choose(const mx::array& logits, int top_k, bool renormalises) {
+Choices choose(const mx::array& logits, const MoeWeights& of) {
   const mx::array probabilities =
       mx::softmax(mx::astype(logits, mx::float32), std::vector<int>{-1}, true);
   const mx::array order = mx::argsort(mx::negative(probabilities), -1);
   const mx::array experts =
-      mx::sort(mx::slice(order, {0, 0}, {order.shape(0), top_k}), -1);
-  const mx::array weights = mx::take_along_axis(probabilities, experts, -1);
-  return {
-      experts,
-      renormalises ? mx::divide(weights, mx::sum(weights, -1, true)) : weights};
+      mx::sort(mx::slice(order, {0, 0}, {order.shape(0), of.top_k}), -1);
+  mx::array weights = mx::take_along_axis(probabilities, experts, -1);
+  if (of.renormalises) {
+    weights = mx::divide(weights, mx::sum(weights, -1, true));
+  }
+  if (of.expert_scales) {
+    weights = mx::multiply(weights, mx::take(*of.expert_scales, experts));
+  }
+  return {experts, weights};
 }
 
 const float* bias_of(const ExpertMatrices& matrices) {
@@ -45,8 +49,11 @@ mx::array run(
 mx::array
 moe_and_add(const mx::array& x, const MoeWeights& weights, float eps) {
   const mx::array normed = mx::fast::rms_norm(x, weights.norm, eps);
-  const Choices choices =
-      choose(weights.router(normed), weights.top_k, weights.renormalises);
+  const Choices choices = choose(
+      weights.router(
+          weights.router_norm ? mx::fast::rms_norm(x, *weights.router_norm, eps)
+                              : normed),
+      weights);
   const mx::array each = mx::expand_dims(normed, {1, 2});
   const mx::array gate = multiply_chosen(each, weights.gate, choices.experts);
   const mx::array up = multiply_chosen(each, weights.up, choices.experts);
@@ -55,13 +62,21 @@ moe_and_add(const mx::array& x, const MoeWeights& weights, float eps) {
       mx::squeeze(multiply_chosen(inner, weights.down, choices.experts), 2);
   const mx::array sum =
       mx::sum(mx::multiply(results, mx::expand_dims(choices.weights, 2)), 1);
-  const mx::array own = mx::add(x, mx::astype(sum, x.dtype()));
-  return weights.shared
-      ? mx::add(own, run(*weights.shared, weights.activation, normed))
-      : own;
+  mx::array added = mx::astype(sum, x.dtype());
+  if (weights.shared) {
+    added = mx::add(added, run(*weights.shared, weights.activation, normed));
+  }
+  if (weights.sum_norm) {
+    added = mx::fast::rms_norm(added, *weights.sum_norm, eps);
+  }
+  if (weights.beside) {
+    added = mx::add(added, mlp(x, *weights.beside, eps));
+  }
+  return add_residual(x, added, weights.residual, eps);
 }
 
-MoeView kernel_view(const MoeWeights& weights, float eps) {
+MoeView
+kernel_view(const MoeWeights& weights, float eps, const MlpView* beside) {
   MoeView view{
       .norm = norm_view(weights.norm, eps),
       .router = linear_view(weights.router),
@@ -73,7 +88,17 @@ MoeView kernel_view(const MoeWeights& weights, float eps) {
       .down_bias = bias_of(weights.down),
       .top_k = weights.top_k,
       .renormalises = weights.renormalises,
-      .activation = weights.activation};
+      .activation = weights.activation,
+      .router_norm = norm_view(weights.router_norm, eps),
+      .expert_scales = weights.expert_scales
+          ? weights.expert_scales->data<float>()
+          : nullptr,
+      .sum_norm = norm_view(weights.sum_norm, eps),
+      .beside = beside,
+      .residual = {
+          norm_view(weights.residual.norm, eps),
+          weights.residual.scale,
+          weights.residual.total}};
   if (weights.shared) {
     view.shared = {
         .gate = linear_view(weights.shared->gate),

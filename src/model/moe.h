@@ -28,13 +28,23 @@ struct MoeWeights {
   bool renormalises = false; // their weights add up to 1
   Activation activation = Activation::kSilu;
   std::optional<SharedExpert> shared{};
+  // Before the router alone: [D]; none: it sees what experts see. Not with a
+  // shared expert.
+  std::optional<mx::array> router_norm{};
+  std::optional<mx::array> expert_scales{}; // [E] in f32, of their weights
+  std::optional<mx::array> sum_norm{}; // [D], of a token's experts' sum
+  // An MLP of x: what it would add is added to that sum.
+  std::optional<MlpWeights> beside{};
+  Residual residual{};
 };
 
-// x + sum(weight * down(activation(gate(n)) * up(n))) over each token's
-// experts, and the one that all have, n = norm(x), in MLX's own ops: [T, D].
+// x and sum(weight * down(activation(gate(n)) * up(n))) over each token's
+// experts, and the one that all have, n = norm(x), with what the weights have
+// more, by their residual, in MLX's own ops: [T, D].
 mx::array moe_and_add(const mx::array& x, const MoeWeights& weights, float eps);
 
-// What the kernels see of it.
-MoeView kernel_view(const MoeWeights& weights, float eps);
+// What the kernels see of it. `beside`: of the MLP beside it, or null.
+MoeView
+kernel_view(const MoeWeights& weights, float eps, const MlpView* beside);
 
 } // namespace ingle

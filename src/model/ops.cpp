@@ -67,16 +67,13 @@ mx::array norm_and_split(
   return norm_if(norm, split_heads(x, heads, head_dim), eps);
 }
 
-mx::array add_residual(
-    const mx::array& x,
-    const mx::array& y,
-    const Residual& residual,
-    float eps) {
-  const auto times = [](const mx::array& all, float scale) {
-    return scale == 1 ? all : mx::multiply(all, scalar(scale, all));
-  };
-  const mx::array added = times(norm_if(residual.norm, y, eps), residual.scale);
-  return times(mx::add(x, added), residual.total);
+mx::array times(const mx::array& x, float scale) {
+  return scale == 1 ? x : mx::multiply(x, scalar(scale, x));
+}
+
+mx::array
+norm_and_scale(const mx::array& y, const Residual& residual, float eps) {
+  return times(norm_if(residual.norm, y, eps), residual.scale);
 }
 
 mx::array activate(Activation activation, const mx::array& x) {
@@ -257,7 +254,7 @@ mx::array attend_and_add(
       eps);
 }
 
-mx::array mlp_and_add(
+mx::array mlp(
     const mx::array& x,
     const MlpWeights& weights,
     float eps,
@@ -267,7 +264,24 @@ mx::array mlp_and_add(
       weights.activation,
       weights.gate(normed),
       weights.up ? std::optional((*weights.up)(normed)) : factors);
-  return add_residual(x, weights.down(inner), weights.residual, eps);
+  return norm_and_scale(weights.down(inner), weights.residual, eps);
+}
+
+mx::array mlp_and_add(
+    const mx::array& x,
+    const MlpWeights& weights,
+    float eps,
+    const std::optional<mx::array>& factors) {
+  const mx::array added = mlp(x, weights, eps, factors);
+  return times(mx::add(x, added), weights.residual.total);
+}
+
+mx::array add_residual(
+    const mx::array& x,
+    const mx::array& y,
+    const Residual& residual,
+    float eps) {
+  return times(mx::add(x, norm_and_scale(y, residual, eps)), residual.total);
 }
 
 std::optional<mx::array> take_wanted(const Step& step, const mx::array& x) {

@@ -140,6 +140,20 @@ mx::array mlp_and_add(
     float eps,
     const std::optional<mx::array>& factors = std::nullopt);
 
+// What that adds to x, by itself.
+mx::array mlp(
+    const mx::array& x,
+    const MlpWeights& weights,
+    float eps,
+    const std::optional<mx::array>& factors = std::nullopt);
+
+// What becomes of x and of what a part of a layer makes of it.
+mx::array add_residual(
+    const mx::array& x,
+    const mx::array& y,
+    const Residual& residual,
+    float eps);
+
 // The tokens of x whose logits the rows want: all that the last layer's MLP and
 // the head need. Nothing where there are none.
 std::optional<mx::array> take_wanted(const Step& step, const mx::array& x);

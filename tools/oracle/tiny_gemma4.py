@@ -1,20 +1,17 @@
 """Tiny models of gemma4's shapes, drawn by name.
 
-As in tiny_families.py: what stands in tests/data/tiny_gemma4.json is all that
+As in tiny_moe.py, which draws them: what stands in tests/data/tiny_gemma4.json is all that
 src/model/testing/tiny_model.cpp needs to make the same files.
 """
 
 import json
-import pathlib
 
-import numpy as np
 from mlx.utils import tree_flatten
 from mlx_lm.utils import _get_classes
-from safetensors.numpy import save_file
 
 import tiny_families
 import tiny_llama
-from tiny_llama import GROUP, centred
+import tiny_moe
 
 SLIDING, FULL = "sliding_attention", "full_attention"
 TEXT = {
@@ -56,6 +53,15 @@ LARGE = {
     "layer_types": [SLIDING, FULL, SLIDING, FULL],
     "attention_k_eq_v": True,
     "num_global_key_value_heads": 1,
+}
+MIXTURE = {
+    **LARGE,
+    "num_hidden_layers": 3,
+    "layer_types": [SLIDING, SLIDING, FULL],
+    "enable_moe_block": True,
+    "num_experts": 8,
+    "top_k_experts": 2,
+    "moe_intermediate_size": 96,
 }
 FORMS = {
     **tiny_llama.EXPONENTS,
@@ -127,35 +133,17 @@ def as_published(parameters):
     return sorted(result)
 
 
-def bits_of(module):
-    return 8 if module.endswith(("embed_tokens", "router.proj")) else 4
-
-
-def quantization(parameters):
-    group = {"group_size": GROUP, "mode": "affine"}
-    modules = [name.removesuffix(".weight") for name, _, _ in parameters]
-    return {
-        **group,
-        "bits": 4,
-        **{
-            module: {**group, "bits": 8}
-            for module in modules
-            if bits_of(module) == 8
-        },
-    }
-
-
 def nested(text):
     return {"model_type": "gemma4", "vocab_size": 288, "text_config": text}
 
 
 def models():
     """(name, config, tensors) of each."""
-    for name, text in (("e4b", SMALL), ("12b", LARGE)):
+    for name, text in (("e4b", SMALL), ("12b", LARGE), ("26b", MIXTURE)):
         config = nested(text)
         tensors = parameters(config)
         yield f"gemma4_{name}", config, as_published(tensors)
-        quantised = {**config, "quantization": quantization(tensors)}
+        quantised = {**config, "quantization": tiny_moe.quantization(tensors)}
         yield f"gemma4_{name}_4bit", quantised, tensors
     # By itself, with as many heads of keys in each layer, and no cap.
     text = {
@@ -165,31 +153,3 @@ def models():
         "final_logit_softcapping": None,
     }
     yield "gemma4_text", text, parameters(text)
-
-
-def draw(parameters, is_quantised):
-    result = {}
-    for name, shape, form in parameters:
-        if form == "norm":
-            value = 1.0 + 0.25 * centred(name, shape)
-        elif len(shape) > 1 and is_quantised:
-            module = name.removesuffix(".weight")
-            rows = int(np.prod(shape[:-1]))
-            parts = tiny_llama.quantised(
-                module, rows, shape[-1], bits_of(module), form
-            )
-            for part, values in parts.items():
-                result[part] = values.reshape(*shape[:-1], -1)
-            continue
-        else:
-            value = centred(name, shape) * 2.0**form
-        result[name] = value.astype(np.float32)
-    return result
-
-
-def write(folder, config, parameters):
-    folder = pathlib.Path(folder)
-    (folder / "config.json").write_text(json.dumps(config))
-    weights = draw(parameters, "quantization" in config)
-    save_file(weights, folder / "model.safetensors")
-    return weights

@@ -105,7 +105,7 @@ def sources():
     """(models, write, answers_of) of each kind."""
     yield families(), tiny_families.write, plain_answers
     gemma4 = [m for m in tiny_gemma4.models() if m[0] == "gemma4_text"]
-    yield gemma4, tiny_gemma4.write, plain_answers
+    yield gemma4, tiny_moe.write, plain_answers
     hybrid = [m for m in tiny_hybrid.models() if m[0] == "qwen3_5"]
     yield hybrid, tiny_hybrid.write, plain_answers
     names = ("qwen3_moe_mixed", "qwen3_next_mixed", "qwen3_5_moe_as_published")

@@ -124,6 +124,7 @@ def bits_of(module):
         "embed_tokens",
         ".mlp.gate",
         ".mlp.router",
+        ".router.proj",
         ".shared_expert_gate",
     )
     return 8 if module.endswith(wide) else 4

@@ -51,7 +51,14 @@ def watch(model):
     return routers
 
 
-def answer(model, routers, length, make_cache=make_prompt_cache):
+def answer(
+    model,
+    routers,
+    length,
+    make_cache=make_prompt_cache,
+    distinct=TOKENS // 2 + 1,
+):
+    """`distinct`: so many different tokens at least. `routers` may be none."""
     for attempt in itertools.count():
         prompt = tiny_golden.prompt_ids(length, attempt)
         for router in routers:
@@ -59,19 +66,21 @@ def answer(model, routers, length, make_cache=make_prompt_cache):
         ids, chosen_from = truth.greedy(
             model, prompt, TOKENS, make_cache
         )
-        router_gap = min(min(router.gaps) for router in routers)
+        router_gap = min(
+            (min(router.gaps) for router in routers), default=MIN_ROUTER_GAP
+        )
         gap = min(map(truth.gap, chosen_from))
         if (
             gap >= tiny_golden.MIN_GAP
             and router_gap >= MIN_ROUTER_GAP
-            and len(set(ids)) > TOKENS / 2
+            and len(set(ids)) >= distinct
         ):
             break
     return {
         "prompt_ids": prompt,
         "ids": ids,
         "min_gap": truth.shorten(gap),
-        "min_router_gap": truth.shorten(router_gap),
+        **({"min_router_gap": truth.shorten(router_gap)} if routers else {}),
         "sum": [truth.shorten(mx.sum(out).item()) for out in chosen_from],
         "top": [truth.top(out) for out in chosen_from],
     }

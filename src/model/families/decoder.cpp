@@ -184,7 +184,12 @@ Status take_layer(
         nullptr,
         cache});
   }
-  if (layer.has_experts) {
+  if (layer.has_experts && config.experts.beside_mlp) {
+    INGLE_ASSIGN_OR_RETURN(
+        auto moe, take_moe_beside_mlp(config, layer, weights, path));
+    moe.residual.total = has_inputs ? 1 : scalar;
+    blocks.emplace_back(std::move(moe));
+  } else if (layer.has_experts) {
     INGLE_ASSIGN_OR_RETURN(auto moe, take_moe(config, weights, path));
     blocks.emplace_back(std::move(moe));
   } else {

@@ -1,5 +1,11 @@
 // The part of layer_weights.h that is about mixtures of experts.
+#include <cmath>
+
+#include <mlx/ops.h>
+#include <mlx/transforms.h>
+
 #include "model/families/layer_weights.h"
+#include "model/run_mlx.h"
 
 namespace ingle {
 namespace {
@@ -110,6 +116,68 @@ Result<MoeWeights> take_moe(
       experts.renormalises,
       config.activation,
       std::move(shared)};
+}
+
+namespace {
+
+// Before the router: its scale, for inputs of the length of `hidden` ones.
+Result<mx::array>
+take_router_norm(WeightSource& weights, const std::string& name, int hidden) {
+  INGLE_ASSIGN_OR_RETURN(const auto scale, weights.take(name, {hidden}));
+  return run_mlx("load", [&] {
+    mx::array norm = mx::multiply(
+        scale,
+        mx::array(1 / std::sqrt(static_cast<float>(hidden)), scale.dtype()));
+    mx::eval(norm);
+    return norm;
+  });
+}
+
+} // namespace
+
+Result<MoeWeights> take_moe_beside_mlp(
+    const ModelConfig& config,
+    const LayerConfig& own,
+    WeightSource& weights,
+    const std::string& layer) {
+  const ExpertsConfig& experts = config.experts;
+  const int hidden = config.hidden_size;
+  const auto take_own_norm = [&](const char* name) {
+    return take_norm(config, weights, layer + "." + name, hidden);
+  };
+  INGLE_ASSIGN_OR_RETURN(
+      auto norm, take_own_norm("pre_feedforward_layernorm_2"));
+  INGLE_ASSIGN_OR_RETURN(
+      auto router,
+      weights.take_linear(
+          layer + "." + experts.router, hidden, experts.count, false));
+  INGLE_ASSIGN_OR_RETURN(
+      auto router_norm,
+      take_router_norm(weights, layer + ".router.scale", hidden));
+  INGLE_ASSIGN_OR_RETURN(
+      auto scales,
+      weights.take(layer + ".router.per_expert_scale", {experts.count}));
+  INGLE_ASSIGN_OR_RETURN(
+      auto taken, take_experts(experts, hidden, weights, layer));
+  INGLE_ASSIGN_OR_RETURN(
+      auto sum_norm, take_own_norm("post_feedforward_layernorm_2"));
+  INGLE_ASSIGN_OR_RETURN(auto mlp, take_mlp(config, own, weights, layer));
+  INGLE_ASSIGN_OR_RETURN(
+      auto added_norm, take_own_norm("post_feedforward_layernorm"));
+  return MoeWeights{
+      .norm = std::move(norm),
+      .router = std::move(router),
+      .gate = std::move(taken.gate),
+      .up = std::move(taken.up),
+      .down = std::move(taken.down),
+      .top_k = experts.per_token,
+      .renormalises = experts.renormalises,
+      .activation = config.activation,
+      .router_norm = std::move(router_norm),
+      .expert_scales = std::move(scales),
+      .sum_norm = std::move(sum_norm),
+      .beside = std::move(mlp),
+      .residual = {std::move(added_norm), config.residual_scale}};
 }
 
 } // namespace ingle

@@ -1,12 +1,15 @@
 // Gemma 4: layers with a window and layers that see all positions differ in
 // their heads and ropes; the last layers may attend to the keys of earlier
-// ones; small models have inputs of each layer.
+// ones; small models have inputs of each layer, and one has experts beside its
+// MLPs.
 #include <cmath>
 
 #include "model/families/families.h"
 
 namespace ingle {
 namespace {
+
+constexpr int kMaxExperts = 1 << 12;
 
 Status refuse(
     const std::string& what,
@@ -26,9 +29,6 @@ Status refuse_variants(
   }
   if (fields.optional_bool("attention_bias").value_or(false)) {
     return refuse("attention_bias", origin, config);
-  }
-  if (fields.optional_bool("enable_moe_block").value_or(false)) {
-    return refuse("enable_moe_block", origin, config);
   }
   // Of images it may be: there are none.
   const std::string both_ways =
@@ -161,6 +161,38 @@ Status read_layer_inputs(
   return Status::ok();
 }
 
+// Softmax over the logits of the chosen experts is renormalised weights.
+Status read_experts(
+    FieldReader& fields,
+    const std::string& origin,
+    ModelConfig& config) {
+  const bool has_experts =
+      fields.optional_bool("enable_moe_block").value_or(false);
+  if (!has_experts) {
+    return fields.status();
+  }
+  ExpertsConfig& experts = config.experts;
+  experts.count = fields.size("num_experts", kMaxExperts);
+  experts.per_token = fields.size("top_k_experts", kMaxExperts);
+  experts.intermediate_size = fields.size("moe_intermediate_size");
+  INGLE_RETURN_IF_ERROR(fields.status());
+  if (experts.per_token > experts.count) {
+    return Status::corruption(
+        origin + ": top_k_experts (" + std::to_string(experts.per_token) +
+        ") is over num_experts (" + std::to_string(experts.count) + ")");
+  }
+  experts.renormalises = true;
+  experts.beside_mlp = true;
+  experts.router = "router.proj";
+  experts.stacked = "experts.switch_glu";
+  for (LayerConfig& layer : config.layers) {
+    layer.has_experts = true;
+  }
+  config.norms.after_mlp = "post_feedforward_layernorm_1"; // of the MLP alone
+  config.wide_modules = {"router.proj"}; // a coarse one picks others
+  return Status::ok();
+}
+
 } // namespace
 
 Status read_gemma4(
@@ -185,6 +217,7 @@ Status read_gemma4(
   }
   INGLE_RETURN_IF_ERROR(read_layers(fields, origin, config));
   INGLE_RETURN_IF_ERROR(read_sharing(fields, origin, config));
+  INGLE_RETURN_IF_ERROR(read_experts(fields, origin, config));
   return read_layer_inputs(fields, origin, config);
 }
 

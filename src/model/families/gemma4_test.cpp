@@ -15,6 +15,7 @@ namespace {
 
 const char* const kSmall = "gemma4_e4b_4bit";
 const char* const kLarge = "gemma4_12b_4bit";
+const char* const kMixture = "gemma4_26b_4bit";
 
 Json golden_case(const std::string& name) {
   return golden_case_in("tiny_gemma4.json", name);
@@ -27,10 +28,15 @@ Json with_field(const char* name, const char* field, const Json& value) {
   return json;
 }
 
-class Gemma4Test : public testing::TestWithParam<RunOptions> {
+struct ModelRun {
+  const char* name = "";
+  RunOptions run;
+};
+
+class Gemma4Test : public testing::TestWithParam<ModelRun> {
  protected:
   void SetUp() override {
-    auto loaded = load_golden(GetParam(), golden_case(kSmall));
+    auto loaded = load_golden(GetParam().run, golden_case(GetParam().name));
     ASSERT_TRUE(loaded.is_ok()) << loaded.status().message();
     model = std::move(loaded).value();
   }
@@ -38,19 +44,28 @@ class Gemma4Test : public testing::TestWithParam<RunOptions> {
   std::unique_ptr<const Model> model;
 };
 
-std::vector<RunOptions> kernel_runs() {
-  std::vector<RunOptions> runs = near_runs();
-  runs.push_back({.numerics = Numerics::kFast, .threads = 2});
+std::vector<ModelRun> kernel_runs() {
+  std::vector<RunOptions> all = near_runs();
+  all.push_back({.numerics = Numerics::kFast, .threads = 2});
+  std::vector<ModelRun> runs;
+  for (const char* name : {kSmall, kMixture}) {
+    for (const RunOptions& run : all) {
+      runs.push_back({name, run});
+    }
+  }
   return runs;
+}
+
+std::string name_of(const testing::TestParamInfo<ModelRun>& each) {
+  const auto& [name, run] = each.param;
+  return std::string(name) + "_" + (run.isa.empty() ? "fast" : run.isa);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Runs,
     Gemma4Test,
     testing::ValuesIn(kernel_runs()),
-    [](const auto& each) {
-      return each.param.isa.empty() ? "fast" : each.param.isa;
-    });
+    name_of);
 
 // Some want all their logits, one wants none: a layer's own inputs are those
 // of the tokens that it computes.
@@ -257,6 +272,18 @@ TEST(Gemma4, FieldsThatMakeNoSenseAreNamed) {
     expect_refused(
         with_field(kLarge, heads, value), StatusCode::kCorruption, heads);
   }
+  const std::pair<const char*, Json> bad_mixtures[] = {
+      {"enable_moe_block", 1},
+      {"num_experts", nullptr},
+      {"num_experts", 1 << 20},
+      {"top_k_experts", 9}, // of 8
+      {"top_k_experts", 0},
+      {"moe_intermediate_size", nullptr},
+      {"intermediate_size", nullptr}};
+  for (const auto& [field, value] : bad_mixtures) {
+    expect_refused(
+        with_field(kMixture, field, value), StatusCode::kCorruption, field);
+  }
 }
 
 // Were memory taken before shapes are compared, it would be terabytes.
@@ -272,7 +299,10 @@ TEST(Gemma4, ConfigThatLiesAboutAShapeIsCaughtBeforeAllocation) {
       {kSmall, "num_key_value_heads", 4},
       {kSmall, "num_kv_shared_layers", 2},
       {kLarge, "num_global_key_value_heads", 4},
-      {kLarge, "num_kv_shared_layers", 1}};
+      {kLarge, "num_kv_shared_layers", 1},
+      {kMixture, "moe_intermediate_size", 1 << 20},
+      {kMixture, "num_experts", 7},
+      {kMixture, "intermediate_size", 96}};
   for (const auto& [model, field, value] : lies) {
     expect_refused(
         with_field(model, field, value), StatusCode::kCorruption, "");
@@ -284,19 +314,27 @@ TEST(Gemma4, TensorsThatDoNotFitAreNamed) {
     tensors[i][1][0] = tensors[i][1][0].get<int>() + 1;
   };
   const auto leave_out = [](Json& tensors, size_t i) { tensors.erase(i); };
-  for (const char* name :
-       {"embed_tokens_per_layer.weight",
-        "per_layer_model_projection.weight",
-        "per_layer_projection_norm.weight",
-        "layers.0.per_layer_input_gate.weight",
-        "layers.0.per_layer_projection.weight",
-        "layers.0.post_per_layer_input_norm.weight",
-        "layers.2.self_attn.v_proj.weight",
-        "layers.5.mlp.down_proj.weight",
-        "layers.0.self_attn.k_norm.weight"}) {
+  const std::pair<const char*, const char*> named[] = {
+      {kSmall, "embed_tokens_per_layer.weight"},
+      {kSmall, "per_layer_model_projection.weight"},
+      {kSmall, "per_layer_projection_norm.weight"},
+      {kSmall, "layers.0.per_layer_input_gate.weight"},
+      {kSmall, "layers.0.per_layer_projection.weight"},
+      {kSmall, "layers.0.post_per_layer_input_norm.weight"},
+      {kSmall, "layers.2.self_attn.v_proj.weight"},
+      {kSmall, "layers.5.mlp.down_proj.weight"},
+      {kSmall, "layers.0.self_attn.k_norm.weight"},
+      {kMixture, "layers.0.router.proj.weight"},
+      {kMixture, "layers.0.router.scale"},
+      {kMixture, "layers.0.router.per_expert_scale"},
+      {kMixture, "layers.1.experts.switch_glu.up_proj.weight"},
+      {kMixture, "layers.1.post_feedforward_layernorm_1.weight"},
+      {kMixture, "layers.1.pre_feedforward_layernorm_2.weight"},
+      {"gemma4_26b", "layers.1.experts.down_proj"}};
+  for (const auto& [model, name] : named) {
     for (const auto& change :
          {std::function<void(Json&, size_t)>(grow), {leave_out}}) {
-      Json json = golden_case(kSmall);
+      Json json = golden_case(model);
       Json& tensors = json["tensors"];
       for (size_t i = 0; i < tensors.size(); ++i) {
         if (tensors[i][0].get<std::string>().ends_with(name)) {
@@ -307,6 +345,14 @@ TEST(Gemma4, TensorsThatDoNotFitAreNamed) {
       expect_refused(json, StatusCode::kCorruption, name);
     }
   }
+  // More numbers than one.
+  Json json = golden_case(kLarge);
+  for (Json& tensor : json["tensors"]) {
+    if (tensor[0].get<std::string>().ends_with("layers.1.layer_scalar")) {
+      tensor[1][0] = 2;
+    }
+  }
+  expect_refused(json, StatusCode::kCorruption, "layers.1.layer_scalar");
 }
 
 // Numbered as caches are: the last three layers have none.

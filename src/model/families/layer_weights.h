@@ -60,6 +60,13 @@ Result<MoeWeights> take_moe(
     WeightSource& weights,
     const std::string& layer);
 
+// With the MLP beside it.
+Result<MoeWeights> take_moe_beside_mlp(
+    const ModelConfig& config,
+    const LayerConfig& own,
+    WeightSource& weights,
+    const std::string& layer);
+
 // A norm as it multiplies, times `scale`: [width].
 Result<mx::array> take_norm(
     const ModelConfig& config,

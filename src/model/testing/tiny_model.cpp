@@ -115,7 +115,7 @@ void add_quantised(const TinyTensor& spec, std::vector<Tensor>& out) {
       0, spec.name.size() - std::string_view(".weight").size());
   const bool is_wide = module.ends_with("embed_tokens") ||
       module.ends_with(".mlp.gate") || module.ends_with("_expert_gate") ||
-      module.ends_with(".mlp.router");
+      module.ends_with(".mlp.router") || module.ends_with(".router.proj");
   const int bits = is_wide ? 8 : 4;
   int64_t rows = 1;
   for (const int64_t size : spec.shape) {
