@@ -278,6 +278,20 @@ TEST(GptOss, PlannedWeightsAreWhatTheLoadedModelHolds) {
   }
 }
 
+// What reads headers alone makes nothing of weights.
+TEST(GptOss, PlanUnpacksNoExperts) {
+  for (const char* name : {"gpt_oss_mxfp4", "gpt_oss_as_published"}) {
+    const auto fs = write_golden_model(golden_case(name));
+    mx::clear_cache();
+    const size_t before = mx::get_active_memory();
+    mx::reset_peak_memory();
+    const auto plan =
+        MemoryPlan::of(*fs, "/tiny", {.numerics = Numerics::kExact}, 256);
+    ASSERT_TRUE(plan.is_ok()) << plan.status().message();
+    EXPECT_LT(mx::get_peak_memory() - before, plan->at(1).weights / 100);
+  }
+}
+
 TEST(GptOss, NativeTypesComputeWhatExactOnesDo) {
   const auto prompt = some_tokens(40);
   // The first is f16 but for its experts, the other f32.
