@@ -4,6 +4,9 @@
 
 #include "kernels/lanes.h"
 
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result): offsets
+// within a chunk fit an int.
+
 namespace ingle {
 namespace {
 
@@ -52,3 +55,5 @@ INGLE_INLINE typename S::B weights(const std::byte* chunk) {
 
 } // namespace
 } // namespace ingle
+
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

@@ -37,7 +37,8 @@ size_t chunk_bytes(int bits) {
 
 // Of a panel's scales and biases for a group.
 size_t scales_bytes(const PackedMatrix& m) {
-  return (m.is_mxfp4() ? 1 : 2) * kPanelRows * float_size(m.type);
+  const size_t kinds = m.is_mxfp4() ? 1 : 2;
+  return kinds * kPanelRows * float_size(m.type);
 }
 
 size_t group_bytes(const PackedMatrix& m) {
