@@ -9,6 +9,8 @@
 #include <mlx/random.h>
 #include <mlx/transforms.h>
 
+#include "model/ops.h"
+
 namespace ingle {
 namespace {
 
@@ -207,6 +209,52 @@ TEST(Attention, quant_sdpa_tiled_vs_unfused) {
       }
     }
   }
+}
+
+// Acceptance 200, with MLX's ops (the kernels': layer_test.cpp). One token sees
+// itself alone: what is added is made of its values. With the norm it does not
+// matter that one head's are three times as large.
+TEST(Attention, v_norm_unscaled_and_scale_1) {
+  constexpr int kHidden = 16;
+  constexpr AttentionShape kShape = {2, 2, 8, 1};
+  const auto linear = [](const mx::array& weight) {
+    return Linear{Matrix{.weight = weight}, std::nullopt};
+  };
+  const auto random = [] {
+    return mx::random::normal({kHidden, kHidden}, mx::float32);
+  };
+  const mx::array x = mx::random::normal({1, kHidden}, mx::float32);
+  AttentionWeights weights{
+      .norm = std::nullopt,
+      .q = linear(random()),
+      .k = linear(random()),
+      .v = linear(random()),
+      .o = linear(random())};
+  const auto run = [&](bool has_norm, bool is_scaled) {
+    AttentionWeights own = weights;
+    if (has_norm) {
+      own.v_norm = mx::ones({8}, mx::float32);
+    }
+    if (is_scaled) {
+      const mx::array factors = mx::concatenate(
+          {mx::full({8, 1}, 3.0f), mx::ones({8, 1}, mx::float32)}, 0);
+      own.v = linear(mx::multiply(own.v->matrix.weight, factors));
+    }
+    std::vector<std::unique_ptr<KvCache>> caches;
+    caches.push_back(make_kv_cache(kShape, mx::float32, false));
+    KvState kv(std::move(caches));
+    const std::vector<TokenId> ids(1);
+    const Row row{ids, &kv, Logits::kAll};
+    Step step({&row, 1}, nullptr);
+    return attend_and_add(step, x, own, kShape, nullptr, 1e-6f, 0);
+  };
+  const auto difference = [&](bool has_norm) {
+    return mx::max(
+               mx::abs(mx::subtract(run(has_norm, true), run(has_norm, false))))
+        .item<float>();
+  };
+  EXPECT_LT(difference(true), 1e-4f);
+  EXPECT_GT(difference(false), 0.1f);
 }
 
 } // namespace

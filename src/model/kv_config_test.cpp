@@ -48,17 +48,13 @@ TEST_F(KvConfigTest, FlagsStandOverTheFile) {
       KvQuantizations(4, KvQuantization{4, 32}));
 }
 
-TEST_F(KvConfigTest, RecurrentLayerHasNothingToQuantise) {
+// Acceptance 55, too.
+TEST_F(KvConfigTest, RecurrentLayersAreSkipped) {
   config.layers[1].is_recurrent = true;
-  write(R"([{"layer_idx": 0, "bits": 8}])");
-  EXPECT_TRUE(read().is_ok());
-  write(R"([{"layer_idx": 1, "bits": 8}])");
-  const Status status = read().status();
-  EXPECT_EQ(status.code(), StatusCode::kCorruption);
-  EXPECT_EQ(
-      status.message(),
-      "/m/kv_config.json: [0]: layer 1 is recurrent: it has no keys and "
-      "values");
+  write(R"([{"layer_idx": 0, "bits": 8}, {"layer_idx": 1, "bits": 8}])");
+  const auto kv = *read();
+  EXPECT_EQ(kv[0], (KvQuantization{8, 64}));
+  EXPECT_EQ(kv[1], std::nullopt);
 }
 
 TEST_F(KvConfigTest, BadFilesAreOneLineThatSaysWhere) {

@@ -289,6 +289,59 @@ TEST_P(FamilyTest, AnyCutOfAPromptGivesTheSameLogits) {
   }
 }
 
+// Of tensors whose names hold `part`, in the layers that see all positions, so
+// many times the values.
+Json with_values_times_two(Json golden, const std::string& part) {
+  const Json& types = golden["config"]["text_config"]["layer_types"];
+  for (Json& tensor : golden["tensors"]) {
+    const auto name = tensor[0].get<std::string>();
+    for (size_t i = 0; i < types.size(); ++i) {
+      const std::string layer = ".layers." + std::to_string(i) + ".";
+      if (types[i] == "full_attention" &&
+          name.find(layer) != std::string::npos &&
+          name.find(part) != std::string::npos) {
+        tensor[2] = tensor[2].get<int>() + 1;
+      }
+    }
+  }
+  return golden;
+}
+
+std::vector<float> logits_after(
+    const RunOptions& run,
+    const Json& golden,
+    const std::vector<TokenId>& prompt) {
+  const auto model = load_family(run, golden);
+  KvState kv = model->make_kv();
+  return step(*model, kv, prompt);
+}
+
+// Acceptance 201, of gemma 4.
+class Gemma4AttentionTest : public testing::TestWithParam<RunOptions> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Runs,
+    Gemma4AttentionTest,
+    testing::ValuesIn(all_runs()),
+    name_of);
+
+// One token attends to itself alone: only its value matters, and that is not
+// what the norm of keys makes.
+TEST_P(Gemma4AttentionTest, k_eq_v_uses_raw_k) {
+  const Json& golden = family_case("gemma4_12b");
+  const Json changed = with_values_times_two(golden, "k_norm");
+  const std::vector<TokenId> one = {7};
+  EXPECT_EQ(
+      logits_after(GetParam(), changed, one),
+      logits_after(GetParam(), golden, one));
+  const auto more = some_tokens(9);
+  EXPECT_GT(
+      distance(
+          logits_after(GetParam(), changed, more),
+          logits_after(GetParam(), golden, more)),
+      5e-3f);
+}
+
 // Keys and values of 8 and 4 bits, in all layers or in some, from the first
 // token on and past the window, with MLX's ops. The kernels' elements are other
 // ones (kv_layout.h), and these models make much of little: what theirs are

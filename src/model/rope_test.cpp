@@ -107,6 +107,32 @@ TEST(Rope, rope_goldens) {
   }
 }
 
+// Acceptance 60: the score of a turned query and a turned key is that of
+// their distance, wherever both stand.
+TEST(Rope, rope_positions_agree) {
+  const auto head = [](int seed) {
+    const mx::array x = mx::sin(mx::multiply(
+        mx::arange(1, 17, 1, mx::float32),
+        mx::array(static_cast<float>(seed))));
+    return mx::reshape(x, {1, 1, 1, 16});
+  };
+  for (const Json& golden : goldens()["cases"]) {
+    SCOPED_TRACE(golden["rope_scaling"].dump());
+    const Rope rope(config_of(golden), 16);
+    const auto score = [&](int64_t query, int64_t key) {
+      return mx::sum(mx::multiply(rope(head(3), query), rope(head(5), key)))
+          .item<float>();
+    };
+    for (const int distance : {0, 1, 7, 40}) {
+      const float expected = score(distance, 0);
+      for (const int64_t key : {1, 30, 300}) {
+        EXPECT_NEAR(score(key + distance, key), expected, 2e-3)
+            << distance << " at " << key;
+      }
+    }
+  }
+}
+
 // Acceptance 202. The pairs are (i, i + 8); the first two turn.
 TEST(Rope, proportional_rope_inf_tail) {
   RopeConfig config;

@@ -100,7 +100,8 @@ INSTANTIATE_TEST_SUITE_P(
     Smollm2GoldenTest,
     testing::Range(size_t{0}, golden_cases(kSmollm2Golden).size()));
 
-TEST_P(Smollm2GoldenTest, TokensAndLogitsEqualTheOracle) {
+// Acceptance 208.
+TEST_P(Smollm2GoldenTest, logits_parity) {
   if (smollm2() == nullptr) {
     GTEST_SKIP() << kSmollm2.absent;
   }
@@ -142,7 +143,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Exact, the logits too; near, the tokens. One prompt is longer than the
 // window, one answer grows past it.
-TEST_P(Gemma3GoldenTest, AnswersEqualTheOracles) {
+// Acceptance 208.
+TEST_P(Gemma3GoldenTest, logits_parity) {
   for (const Json& golden : golden_cases(kGemma3Golden)) {
     if (GetParam() == Numerics::kExact) {
       expect_golden_tokens_and_logits(*gemma3(GetParam()), golden);
