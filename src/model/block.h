@@ -35,17 +35,17 @@ using Block = std::variant<
     MlpWeights,
     MoeWeights>;
 
-// What has a cache.
-inline bool looks_back(const Block& block) {
-  return std::holds_alternative<AttentionBlock>(block) ||
-      std::holds_alternative<GatedDeltaBlock>(block);
+// What later tokens look back on is made here.
+inline bool moves_caches_on(const Block& block) {
+  const auto* attention = std::get_if<AttentionBlock>(&block);
+  return attention != nullptr ? attention->weights.k.has_value()
+                              : std::holds_alternative<GatedDeltaBlock>(block);
 }
 
-// One block after the other: [T, D]. Those that look back move the rows' caches
-// on. On the kernels all are one evaluation: what is prepared for each by
-// itself takes a percent of a step of one token; and a token's results are the
-// same bits whatever tokens are beside it and however a prompt is cut. `blocks`
-// outlive the step's evaluation.
+// One block after the other: [T, D]. On the kernels all are one evaluation:
+// what is prepared for each by itself takes a percent of a step of one token;
+// and a token's results are the same bits whatever tokens are beside it and
+// however a prompt is cut. `blocks` outlive the step's evaluation.
 mx::array run_blocks(
     Step& step,
     const mx::array& x,

@@ -252,6 +252,55 @@ TEST_P(KernelOpsTest, SharedKeysAndValuesAreNearThoseOfMlxsOps) {
   }
 }
 
+// A layer without keys need not compute a prompt's other tokens.
+TEST_P(KernelOpsTest, WantedTokensAloneGetTheBitsThatTheyGetBesideAll) {
+  Weights shared(rope);
+  auto& sharer = std::get<AttentionBlock>(shared.blocks[2]);
+  sharer.weights.k.reset();
+  sharer.weights.v.reset();
+  sharer.layer = 0;
+  const std::span<const Block> blocks(shared.blocks);
+  const std::vector<TokenId> ids(40);
+  const std::span all(ids);
+  for (CpuKernels* with : {&kernels, static_cast<CpuKernels*>(nullptr)}) {
+    std::vector<KvState> states;
+    for (int row = 0; row < 6; ++row) {
+      states.push_back(make_kv(with));
+    }
+    for (int i = 0; i < 2; ++i) { // nothing, and then something before them
+      const auto rows_of = [&](size_t first) {
+        return std::vector<Row>{
+            {all.first(20), &states[first], Logits::kLast},
+            {all.first(13), &states[first + 1], Logits::kNone},
+            {all.first(5), &states[first + 2], Logits::kAll}};
+      };
+      const mx::array x = some_tokens(38);
+      const auto beside = rows_of(0);
+      Step whole(beside, with);
+      const mx::array expected =
+          *take_wanted(whole, run_blocks(whole, x, blocks, kEps));
+      const auto alone = rows_of(3);
+      Step first(alone, with);
+      const mx::array made = run_blocks(first, x, blocks.first(2), kEps);
+      Step last = first.wanted();
+      ASSERT_EQ(last.rows().size(), 2u);
+      const mx::array out =
+          run_blocks(last, *take_wanted(first, made), blocks.subspan(2), kEps);
+      ASSERT_EQ(out.shape(), mx::Shape({6, kHidden}));
+      mx::eval(out, expected);
+      if (with != nullptr) {
+        EXPECT_TRUE(mx::array_equal(out, expected).item<bool>());
+      } else {
+        EXPECT_LT(relative_error(out, expected), 1e-5);
+      }
+      for (KvState& state : states) {
+        mx::eval(state.pending_arrays());
+        ASSERT_TRUE(state.commit().is_ok());
+      }
+    }
+  }
+}
+
 TEST_P(KernelOpsTest, MlpAndHeadAreNearThoseOfMlxsOps) {
   Step with({}, &kernels);
   const Step without({}, nullptr);

@@ -181,6 +181,18 @@ mx::array attend_rows(
 
 } // namespace
 
+Step Step::wanted() const {
+  Step last({}, kernels_);
+  for (const Row& row : rows_) {
+    if (const size_t count = logits_count(row); count > 0) {
+      last.wanted_.push_back({row.tokens.last(count), row.kv, row.logits});
+      last.skipped_.push_back(static_cast<int64_t>(row.tokens.size() - count));
+    }
+  }
+  last.rows_ = last.wanted_;
+  return last;
+}
+
 std::shared_ptr<const RopeAngles> Step::angles(const Rope* rope) {
   if (rope == nullptr) {
     return nullptr;
@@ -191,9 +203,12 @@ std::shared_ptr<const RopeAngles> Step::angles(const Rope* rope) {
     }
   }
   auto angles = std::make_shared<RopeAngles>();
-  for (const Row& row : rows_) {
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    const Row& row = rows_[r];
+    const int64_t first =
+        row.kv->offset() + (skipped_.empty() ? 0 : skipped_[r]);
     for (int i = 0; i < token_count(row); ++i) {
-      const int64_t position = row.kv->offset() + i;
+      const int64_t position = first + i;
       rope->add_angles(position, angles->cosines, angles->sines);
       if (rope->scales_queries()) {
         angles->query_scales.push_back(rope->query_scale(position));

@@ -85,6 +85,12 @@ class Step {
   // outlive the step's evaluation.
   Step(std::span<const Row> rows, CpuKernels* kernels)
       : rows_(rows), kernels_(kernels) {}
+  Step(Step&&) = default;
+  Step& operator=(Step&&) = default;
+
+  // Of the tokens whose logits the rows want, which take_wanted() takes, after
+  // this step's have been appended to all caches.
+  Step wanted() const;
 
   std::span<const Row> rows() const {
     return rows_;
@@ -106,6 +112,9 @@ class Step {
  private:
   std::span<const Row> rows_;
   CpuKernels* kernels_;
+  // Of wanted(): what `rows_` are, and how many tokens of each come before.
+  std::vector<Row> wanted_;
+  std::vector<int64_t> skipped_;
   // Those that were asked for.
   std::vector<std::pair<const Rope*, std::shared_ptr<const RopeAngles>>>
       angles_;

@@ -35,7 +35,7 @@ class Decoder final : public Model {
       if (auto* attention = std::get_if<AttentionBlock>(&block)) {
         attention->rope = rope_of(config_.layers[attention->layer]);
       }
-      looking_back_ = looks_back(block) ? i + 1 : looking_back_;
+      moving_on_ = moves_caches_on(block) ? i + 1 : moving_on_;
     }
   }
 
@@ -56,15 +56,16 @@ class Decoder final : public Model {
     if (weights_.layer_inputs) {
       step.set_layer_inputs(layer_inputs(step, x, *weights_.layer_inputs, eps));
     }
-    x = run_blocks(step, x, blocks.first(looking_back_), eps);
+    x = run_blocks(step, x, blocks.first(moving_on_), eps);
     const std::optional<mx::array> wanted = take_wanted(step, x);
     if (!wanted) {
       return std::nullopt;
     }
+    Step last = step.wanted();
     if (step.layer_inputs()) {
-      step.set_layer_inputs(take_wanted(step, *step.layer_inputs()));
+      last.set_layer_inputs(take_wanted(step, *step.layer_inputs()));
     }
-    x = run_blocks(step, *wanted, blocks.subspan(looking_back_), eps);
+    x = run_blocks(last, *wanted, blocks.subspan(moving_on_), eps);
     const Matrix& head = weights_.head ? *weights_.head : weights_.embedding;
     return norm_and_head(
         step,
@@ -97,9 +98,9 @@ class Decoder final : public Model {
   Weights weights_;
   std::unique_ptr<CpuKernels> kernels_;
   std::map<std::pair<size_t, int>, Rope> ropes_; // by number and head_dim
-  // Blocks up to the last that looks back: what comes after them is computed of
-  // the tokens whose logits are wanted.
-  size_t looking_back_ = 0;
+  // Blocks up to the last that moves caches on: what comes after them is
+  // computed of the tokens whose logits are wanted.
+  size_t moving_on_ = 0;
 };
 
 // Where a file has the weights: by themselves, or beside those of a part that
