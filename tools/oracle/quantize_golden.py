@@ -16,7 +16,9 @@ import numpy as np
 from mlx_lm.utils import load_config, load_model
 
 import tiny_families
+import tiny_gemma4
 import tiny_golden
+import tiny_moe
 import truth
 
 GOLDEN = tiny_golden.GOLDEN.with_name("quantize.json")
@@ -30,6 +32,7 @@ CASES = (
     ("granite", None, 2, 128),
     ("glm4", "float16", 5, 64),
     ("olmo2", "bfloat16", 6, 32),
+    ("gemma4_text", "bfloat16", 4, 32),
 )
 
 
@@ -64,15 +67,22 @@ def digest_of(name, array):
     return tiny_golden.digest({name: np.array(array)})
 
 
-def make_case(family, dtype, bits, group_size):
+def plain_model(family):
+    for name, config, parameters in tiny_gemma4.models():
+        if name == family:
+            return config, parameters
     config = tiny_families.config_of(family, False)
+    return config, tiny_families.parameters(config)
+
+
+def make_case(family, dtype, bits, group_size):
+    config, parameters = plain_model(family)
     if dtype:
-        config["torch_dtype"] = dtype
-    parameters = tiny_families.parameters(config)
+        config = {**config, "torch_dtype": dtype}
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "source"
         source.mkdir()
-        tiny_families.write(source, config, parameters)
+        tiny_moe.write(source, config, parameters)
         weights, made = converted(
             source, pathlib.Path(folder) / "target", bits, group_size
         )
