@@ -58,7 +58,7 @@ Result<std::unique_ptr<const Model>> load_model(
   return model;
 }
 
-Status check_weights(
+Result<std::set<std::string>> check_weights(
     const ModelConfig& config,
     const KvQuantizations& kv,
     const WeightFolder& files,
@@ -66,7 +66,8 @@ Status check_weights(
   WeightSource weights(files, folder, config.quantization, Numerics::kExact);
   weights.only_check();
   INGLE_RETURN_IF_ERROR(load_decoder(config, kv, weights, nullptr).status());
-  return weights.check_all_used();
+  INGLE_RETURN_IF_ERROR(weights.check_all_used());
+  return weights.dropped();
 }
 
 } // namespace ingle

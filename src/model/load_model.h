@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <stop_token>
 #include <string>
 
@@ -33,9 +34,10 @@ Result<std::unique_ptr<const Model>> load_model(
     std::function<void(uint64_t done, uint64_t total)> on_progress = {});
 
 // Whether the weights have the names, types and shapes that the config asks
-// for, from their headers alone.
+// for, from their headers alone. Gives the names of those that the model does
+// not need.
 // Errors:  as load_model().
-Status check_weights(
+Result<std::set<std::string>> check_weights(
     const ModelConfig& config,
     const KvQuantizations& kv,
     const WeightFolder& files,

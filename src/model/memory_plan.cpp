@@ -54,17 +54,20 @@ int bits_of(const ModelConfig& config, std::string_view tensor) {
   return quantization ? quantization->bits : 32;
 }
 
-// Kernels and MLX's own ops hold the rest as it is in the file.
+// Of those that are not dropped. Where not all is computed exactly, they are
+// held as they are in the file.
 uint64_t weight_bytes(
     const WeightFolder& folder,
+    const std::set<std::string>& dropped,
     const ModelConfig& config,
     Numerics numerics) {
-  if (numerics != Numerics::kExact) {
-    return folder.total_bytes();
-  }
   uint64_t total = 0;
   for (const auto& [name, tensor] : folder.tensors()) {
-    total += exact_bytes(name, tensor, bits_of(config, name));
+    if (!dropped.contains(name)) {
+      total += numerics == Numerics::kExact
+          ? exact_bytes(name, tensor, bits_of(config, name))
+          : tensor.bytes.size();
+    }
   }
   return total;
 }
@@ -105,7 +108,8 @@ Result<MemoryPlan> MemoryPlan::of(
   INGLE_ASSIGN_OR_RETURN(
       const KvQuantizations kv, kv_quantizations(fs, folder, config, options));
   INGLE_ASSIGN_OR_RETURN(const auto weights, WeightFolder::open(fs, folder));
-  INGLE_RETURN_IF_ERROR(check_weights(config, kv, *weights, folder));
+  INGLE_ASSIGN_OR_RETURN(
+      const auto dropped, check_weights(config, kv, *weights, folder));
   const bool kernels = uses_kernels(options.numerics);
   const mx::Dtype dtype =
       options.numerics == Numerics::kNative ? mx::bfloat16 : mx::float32;
@@ -113,7 +117,8 @@ Result<MemoryPlan> MemoryPlan::of(
   MemoryPlan plan(std::move(config), std::move(caches));
   plan.numerics_ = options.numerics;
   plan.program_bytes_ = program_bytes(fs, folder);
-  plan.weight_bytes_ = weight_bytes(*weights, plan.config_, options.numerics);
+  plan.weight_bytes_ =
+      weight_bytes(*weights, dropped, plan.config_, options.numerics);
   plan.chunk_ = chunk;
   return plan;
 }

@@ -423,15 +423,21 @@ Result<std::vector<Linear>> WeightSource::take_linears(
 }
 
 void WeightSource::drop(const std::string& name) {
-  if (has(name) && used_.insert(name).second && !only_checks_) {
-    log_info(origin_ + ": tensor " + quote_name(name) + " is not needed");
+  if (has(name) && used_.insert(name).second) {
+    dropped_.insert(name);
+    if (!only_checks_) {
+      log_info(origin_ + ": tensor " + quote_name(name) + " is not needed");
+    }
   }
 }
 
 void WeightSource::drop_all(const std::string& prefix) {
   size_t count = 0;
   for (const auto& [name, tensor] : folder_.tensors()) {
-    count += name.starts_with(prefix) && used_.insert(name).second ? 1 : 0;
+    if (name.starts_with(prefix) && used_.insert(name).second) {
+      dropped_.insert(name);
+      ++count;
+    }
   }
   if (count > 0 && !only_checks_) {
     log_info(

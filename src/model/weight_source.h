@@ -136,6 +136,9 @@ class WeightSource {
   void drop(const std::string& name);
   // The same of all whose names begin so; logged once.
   void drop_all(const std::string& prefix);
+  const std::set<std::string>& dropped() const {
+    return dropped_;
+  }
 
   // Errors: kCorruption, naming the tensors that were neither taken nor
   // dropped.
@@ -246,6 +249,7 @@ class WeightSource {
   bool only_checks_ = false;
   uint64_t found_bytes_ = 0;
   std::set<std::string> used_;
+  std::set<std::string> dropped_; // of those
 };
 
 } // namespace ingle

@@ -204,6 +204,19 @@ TEST(Gemma4, PlannedCacheIsThatOfLayersWithKeysOfTheirOwn) {
   }
 }
 
+TEST(Gemma4, PlannedWeightsAreThoseThatAreNeeded) {
+  Json golden = golden_case("gemma4_e4b");
+  const auto planned = [&](Numerics numerics) {
+    return plan_of(golden, {.numerics = numerics}).at(1).weights;
+  };
+  const uint64_t near = planned(Numerics::kNear);
+  const uint64_t exact = planned(Numerics::kExact);
+  golden["tensors"].push_back(
+      {"model.vision_tower.more.weight", {1000, 1000}, 0});
+  EXPECT_EQ(planned(Numerics::kNear), near);
+  EXPECT_EQ(planned(Numerics::kExact), exact);
+}
+
 TEST(Gemma4, PlannedWorkHasTheInputsOfAllLayers) {
   const auto work = [](const Json& golden) {
     return plan_of(golden, {.numerics = Numerics::kNear}).at(1).work;
