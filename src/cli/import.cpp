@@ -7,6 +7,7 @@
 #include "import/import_model.h"
 #include "import/quantize_folder.h"
 #include "model/config.h"
+#include "model/load_model.h"
 
 namespace ingle {
 namespace {
@@ -146,9 +147,16 @@ Status import_folder(const Environment& env, const ImportFlags& flags) {
   options.spec.bits = flags.bits.value_or(options.spec.bits);
   options.spec.group_size = flags.group_size.value_or(options.spec.group_size);
   options.wide_modules = config.wide_modules;
-  if (config.tie_word_embeddings.value_or(false)) {
-    options.dropped.emplace_back("lm_head.weight");
-  }
+  options.stacked_experts = config.experts.stacked;
+  INGLE_ASSIGN_OR_RETURN(
+      const auto weights, WeightFolder::open(env.fs, flags.source));
+  INGLE_ASSIGN_OR_RETURN(
+      options.dropped,
+      check_weights(
+          config,
+          KvQuantizations(config.layers.size()),
+          *weights,
+          flags.source));
   const std::string out = flags.out.empty()
       ? default_out(env, flags.source, options.spec)
       : flags.out;

@@ -26,10 +26,12 @@ bool is_floating(TensorType type) {
       type == TensorType::kF32;
 }
 
-// One tensor of the source.
+// One tensor of the source, or a part of one.
 struct Item {
   std::string name; // of a quantised one, without ".weight"
   const TensorView* source = nullptr;
+  std::vector<int64_t> shape{};
+  std::vector<ByteView> pieces{}; // of whole rows, one after the other
   TensorType type = TensorType::kF32; // that its values get
   std::optional<AffineSpec> spec{}; // none: stays plain
 };
@@ -43,16 +45,16 @@ std::string describe(const Item& item) {
 
 // Extents as they are stored; a quantised one's are those of its codes.
 std::vector<int64_t> stored_shape(const Item& item, int64_t last) {
-  std::vector<int64_t> shape = item.source->shape;
+  std::vector<int64_t> shape = item.shape;
   shape.back() = last;
   return shape;
 }
 
 std::vector<TensorSpec> specs_of(const Item& item) {
   if (!item.spec) {
-    return {{item.name, item.type, item.source->shape}};
+    return {{item.name, item.type, item.shape}};
   }
-  const int64_t columns = item.source->shape.back();
+  const int64_t columns = item.shape.back();
   const int64_t groups = columns / item.spec->group_size;
   return {
       {item.name + ".weight",
@@ -85,7 +87,10 @@ class FolderQuantizer {
       if (is_dropped(name)) {
         continue;
       }
-      Item item{name, &tensor, tensor.type};
+      if (plan_fused_experts(name, tensor)) {
+        continue;
+      }
+      Item item{name, &tensor, tensor.shape, {tensor.bytes}, tensor.type};
       if (is_floating(tensor.type)) {
         item.type = type_.value_or(tensor.type);
         item.spec = spec_of(name, tensor);
@@ -146,7 +151,9 @@ class FolderQuantizer {
         total = totals.insert(total, {type, form});
       }
       ++total->tensors;
-      total->bytes += item.source->bytes.size();
+      for (const ByteView piece : item.pieces) {
+        total->bytes += piece.size();
+      }
       total->stored_bytes += stored_bytes(item);
     }
     return totals;
@@ -181,44 +188,95 @@ class FolderQuantizer {
  private:
   bool is_dropped(const std::string& name) const {
     return name.ends_with("rotary_emb.inv_freq") || // a table; older files
-        std::ranges::count(options_.dropped, name) != 0;
+        options_.dropped.contains(name);
   }
 
   std::optional<AffineSpec> spec_of(
       const std::string& name,
       const TensorView& tensor) const {
-    if (!name.ends_with(kWeight) || tensor.shape.size() != 2 ||
-        tensor.bytes.empty()) {
+    if (!name.ends_with(kWeight) || tensor.bytes.empty()) {
       return std::nullopt;
     }
     const std::string_view module(name.data(), name.size() - kWeight.size());
-    if (tensor.shape[1] % options_.spec.group_size != 0) {
+    const bool is_stacked = tensor.shape.size() == 3 &&
+        module.find("." + options_.stacked_experts + ".") != module.npos;
+    if (tensor.shape.size() != 2 && !is_stacked) {
+      return std::nullopt;
+    }
+    const int64_t columns = tensor.shape.back();
+    if (columns % options_.spec.group_size != 0) {
       return std::nullopt;
     }
     const bool is_wide = std::ranges::any_of(
         options_.wide_modules,
         [&](const auto& end) { return module.ends_with(end); });
     const AffineSpec spec = is_wide ? kWide : options_.spec;
-    return tensor.shape[1] % spec.group_size == 0 ? std::optional(spec)
-                                                  : std::nullopt;
+    return columns % spec.group_size == 0 ? std::optional(spec) : std::nullopt;
   }
 
-  // Some whole rows at a time; `done` is told of what was written.
+  // True iff they are these, and can be quantised: gates and what they
+  // multiply, one half of each expert's rows each, or what comes after.
+  bool plan_fused_experts(const std::string& name, const TensorView& tensor) {
+    constexpr std::string_view kIn = ".experts.gate_up_proj";
+    constexpr std::string_view kOut = ".experts.down_proj";
+    const bool is_in = name.ends_with(kIn);
+    if ((!is_in && !name.ends_with(kOut)) || tensor.shape.size() != 3 ||
+        !is_floating(tensor.type) || tensor.bytes.empty()) {
+      return false;
+    }
+    const int parts = is_in ? 2 : 1;
+    const int64_t experts = tensor.shape[0];
+    const int64_t rows = tensor.shape[1] / parts;
+    const int64_t group = options_.spec.group_size;
+    if (tensor.shape[1] % parts != 0 || rows % group != 0 ||
+        tensor.shape[2] % group != 0) {
+      return false; // neither then: the two stand together
+    }
+    const std::string path =
+        name.substr(0, name.size() - (is_in ? kIn : kOut).size()) + "." +
+        options_.stacked_experts + ".";
+    const size_t bytes =
+        tensor.bytes.size() / static_cast<size_t>(experts * parts);
+    for (int part = 0; part < parts; ++part) {
+      const char* own =
+          is_in ? (part == 0 ? "gate_proj" : "up_proj") : "down_proj";
+      Item item{path + own, &tensor, {experts, rows, tensor.shape[2]}};
+      for (int64_t expert = 0; expert < experts; ++expert) {
+        const auto at = static_cast<size_t>(expert * parts + part);
+        item.pieces.push_back(tensor.bytes.subspan(at * bytes, bytes));
+      }
+      item.type = type_.value_or(tensor.type);
+      item.spec = options_.spec;
+      items_.push_back(std::move(item));
+    }
+    return true;
+  }
+
+  // Some whole rows each.
+  static std::vector<ByteView> chunks_of(const Item& item) {
+    const size_t element = element_size(item.source->type);
+    const size_t row =
+        item.spec ? element * static_cast<size_t>(item.shape.back()) : element;
+    const size_t step = std::max<size_t>(1, kChunkBytes / row) * row;
+    std::vector<ByteView> chunks;
+    for (const ByteView piece : item.pieces) {
+      for (size_t at = 0; at < piece.size(); at += step) {
+        chunks.push_back(piece.subspan(at, std::min(step, piece.size() - at)));
+      }
+    }
+    return chunks;
+  }
+
+  // A chunk at a time; `done` is told of what was written.
   Status write_item(
       const Item& item,
       SafetensorsWriter& writer,
       const std::function<void(size_t bytes)>& done) const {
     const TensorView& source = *item.source;
-    const size_t row = item.spec
-        ? source.bytes.size() / static_cast<size_t>(source.shape[0])
-        : element_size(source.type);
-    const size_t step = std::max<size_t>(1, kChunkBytes / row) * row;
     const std::string codes = item.spec ? item.name + ".weight" : item.name;
     AffineBytes affine;
     std::vector<std::byte> converted;
-    for (size_t at = 0; at < source.bytes.size(); at += step) {
-      ByteView chunk =
-          source.bytes.subspan(at, std::min(step, source.bytes.size() - at));
+    for (ByteView chunk : chunks_of(item)) {
       if (item.type != source.type) {
         convert_floats(source.type, chunk, item.type, converted);
         chunk = converted;

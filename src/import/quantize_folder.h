@@ -1,9 +1,11 @@
 // A model folder of plain weights -> one of quantised ones, as mlx-lm's convert
-// makes it: every matrix whose rows are whole groups, the embedding and the
-// head too, to the bit.
+// makes it: every matrix whose rows are whole groups, the embedding, the head
+// and experts too, to the bit. Experts that were published as two tensors
+// without a suffix become the three that MLX has.
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,8 +21,12 @@ struct QuantizeOptions {
   // Modules whose names end so have 8 bits in groups of 64 whatever `spec`
   // says.
   std::vector<std::string> wide_modules{};
-  // Tensors that the model does not use: the head, where it is the embedding.
-  std::vector<std::string> dropped{};
+  // Tensors that the model does not use: the head, where it is the embedding;
+  // parts that see.
+  std::set<std::string> dropped{};
+  // Where all experts' matrices of a kind are one tensor,
+  // `path`.`this`.gate_proj of those in `path`.experts.gate_up_proj.
+  std::string stacked_experts = "switch_mlp";
 };
 
 // The tensors of one type that were stored in one way.

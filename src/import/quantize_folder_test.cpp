@@ -1,5 +1,6 @@
 #include "import/quantize_folder.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -130,6 +131,39 @@ TEST_F(QuantizeFolderTest, MatricesOfWholeGroupsAreQuantisedAndTheRestStays) {
   EXPECT_EQ(report->totals[0].bytes, 4u * (10 * 128 + 6 * 64));
   EXPECT_EQ(report->totals[0].stored_bytes, (10 * 128 + 6 * 64) / 2u + 8 * 26);
   EXPECT_EQ(report->totals[1].stored_as, "F32");
+}
+
+// As if each of the three were a tensor of its own.
+TEST_F(QuantizeFolderTest, ExpertsInTwoTensorsBecomeThoseOfMlx) {
+  const std::string path = "model.layers.0.mlp.";
+  const Given both = given(path + "experts.gate_up_proj", {3, 128, 64});
+  const Given down = given(path + "experts.down_proj", {3, 64, 64});
+  tensors_ = {both, down, given("model.norm.weight", {64})};
+  write_weights();
+  ASSERT_TRUE(quantize().is_ok());
+  Given gate = given(path + "switch_mlp.gate_proj.weight", {3, 64, 64});
+  Given up = given(path + "switch_mlp.up_proj.weight", {3, 64, 64});
+  for (ptrdiff_t i = 0; i < 3; ++i) {
+    constexpr ptrdiff_t kHalf = 64 * 64;
+    const auto from = both.values.begin() + 2 * i * kHalf;
+    std::copy_n(from, kHalf, gate.values.begin() + i * kHalf);
+    std::copy_n(from + kHalf, kHalf, up.values.begin() + i * kHalf);
+  }
+  Given last = down;
+  last.spec.name = path + "switch_mlp.down_proj.weight";
+  tensors_ = {gate, up, last, given("model.norm.weight", {64})};
+  write_weights();
+  ASSERT_TRUE(quantize_folder(*fs_, "/in", "/out/apart", {}).is_ok());
+  const auto fused = WeightFolder::open(*fs_, "/out/model");
+  const auto apart = WeightFolder::open(*fs_, "/out/apart");
+  ASSERT_TRUE(fused.is_ok() && apart.is_ok());
+  ASSERT_EQ((*fused)->tensors().size(), 10u);
+  for (const auto& [name, tensor] : (*apart)->tensors()) {
+    const auto own = (*fused)->tensors().find(name);
+    ASSERT_NE(own, (*fused)->tensors().end()) << name;
+    EXPECT_EQ(own->second.shape, tensor.shape) << name;
+    EXPECT_TRUE(std::ranges::equal(own->second.bytes, tensor.bytes)) << name;
+  }
 }
 
 TEST_F(QuantizeFolderTest, ConfigSaysHowAndTheOtherFilesAreCopied) {

@@ -33,6 +33,7 @@ CASES = (
     ("glm4", "float16", 5, 64),
     ("olmo2", "bfloat16", 6, 32),
     ("gemma4_text", "bfloat16", 4, 32),
+    ("qwen3_moe_mixed", "bfloat16", 4, 32),
 )
 
 
@@ -68,9 +69,10 @@ def digest_of(name, array):
 
 
 def plain_model(family):
-    for name, config, parameters in tiny_gemma4.models():
-        if name == family:
-            return config, parameters
+    for models in (tiny_gemma4.models(), tiny_moe.models()):
+        for name, config, parameters in models:
+            if name == family:
+                return config, parameters
     config = tiny_families.config_of(family, False)
     return config, tiny_families.parameters(config)
 
