@@ -217,6 +217,7 @@ TEST(ModelConfig, MiniCpm5IsALlama) {
   json["hidden_size"] = 1536;
   json["num_hidden_layers"] = 24;
   json["num_attention_heads"] = 16;
+  json["num_key_value_heads"] = 2;
   json["head_dim"] = 128;
   json["vocab_size"] = 130560;
   json["tie_word_embeddings"] = false;
@@ -224,6 +225,9 @@ TEST(ModelConfig, MiniCpm5IsALlama) {
   ASSERT_TRUE(config.is_ok()) << config.status().message();
   EXPECT_EQ(config->head_dim, 128);
   EXPECT_FLOAT_EQ(config->attention_scale, std::pow(128.0f, -0.5f));
+  EXPECT_EQ(config->tier, SupportTier::kTargeted);
+  json["num_hidden_layers"] = 25; // another llama
+  EXPECT_EQ(parse_model_config(json.dump(), "m")->tier, SupportTier::kGeneric);
 }
 
 TEST(ModelConfig, Phi3WantsItsScalingWhole) {
@@ -356,6 +360,23 @@ TEST(ModelConfig, SoftCapsThatAreNullAreNone) {
   ASSERT_TRUE(config.is_ok()) << config.status().message();
   EXPECT_EQ(config->attention_soft_cap, 0);
   EXPECT_EQ(config->logits_soft_cap, 30);
+}
+
+// As transformers has it; mlx-lm does not look.
+TEST(ModelConfig, Gemma3HasTheSoftCapsThatItsFileSays) {
+  Json json = valid();
+  json["model_type"] = "gemma3_text";
+  json["head_dim"] = 16;
+  json["attn_logit_softcapping"] = nullptr;
+  const auto parse = [&] {
+    return *parse_model_config(json.dump(), "m/config.json");
+  };
+  EXPECT_EQ(parse().attention_soft_cap, 0);
+  EXPECT_EQ(parse().logits_soft_cap, 0);
+  json["attn_logit_softcapping"] = 50.0;
+  json["final_logit_softcapping"] = 30.0;
+  EXPECT_EQ(parse().attention_soft_cap, 50);
+  EXPECT_EQ(parse().logits_soft_cap, 30);
 }
 
 TEST(ModelConfig, RopesOfEachKindOfLayerAreRead) {

@@ -51,6 +51,11 @@ Status read_gemma3(
       fields.optional_number("query_pre_attn_scalar", kLow, kHigh)
           .value_or(256);
   config.attention_scale = 1 / std::sqrt(scalar);
+  const auto cap = [&](const char* key) {
+    return fields.optional_number(key, kLow, kHigh).value_or(0);
+  };
+  config.attention_soft_cap = cap("attn_logit_softcapping");
+  config.logits_soft_cap = cap("final_logit_softcapping");
   return read_layers(fields, origin, config);
 }
 
