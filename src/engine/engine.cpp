@@ -108,6 +108,10 @@ class Engine::Runner {
   Result<std::shared_ptr<const ServedModel>> load(std::stop_token stop) {
     INGLE_ASSIGN_OR_RETURN(const auto memory_context, fit(options_, fs_));
     INGLE_ASSIGN_OR_RETURN(
+        auto served,
+        load_served_model(
+            fs_, clock_, options_.model_folder, options_.defaults));
+    INGLE_ASSIGN_OR_RETURN(
         model_,
         load_model(
             fs_,
@@ -115,14 +119,6 @@ class Engine::Runner {
             options_.run,
             std::move(stop),
             options_.on_load_progress));
-    INGLE_ASSIGN_OR_RETURN(
-        auto served,
-        load_served_model(
-            fs_,
-            clock_,
-            options_.model_folder,
-            model_->config(),
-            options_.defaults));
     served->memory_context = memory_context;
     if (!options_.model_name.empty()) {
       served->name = options_.model_name;

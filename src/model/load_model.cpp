@@ -30,6 +30,14 @@ Result<std::unique_ptr<CpuKernels>> start_threads(
 
 } // namespace
 
+Result<ModelConfig> read_model_config(
+    FileSystem& fs,
+    const std::string& folder) {
+  const std::string path = join_path(folder, "config.json");
+  INGLE_ASSIGN_OR_RETURN(const std::string json, fs.read(path));
+  return parse_model_config(json, path);
+}
+
 Result<std::unique_ptr<const Model>> load_model(
     FileSystem& fs,
     const std::string& folder,
@@ -37,10 +45,8 @@ Result<std::unique_ptr<const Model>> load_model(
     std::stop_token stop,
     std::function<void(uint64_t done, uint64_t total)> on_progress) {
   INGLE_ASSIGN_OR_RETURN(auto kernels, start_threads(options, fs));
-  const std::string config_path = join_path(folder, "config.json");
-  INGLE_ASSIGN_OR_RETURN(const std::string json, fs.read(config_path));
   INGLE_ASSIGN_OR_RETURN(
-      const ModelConfig config, parse_model_config(json, config_path));
+      const ModelConfig config, read_model_config(fs, folder));
   INGLE_ASSIGN_OR_RETURN(
       const KvQuantizations kv, kv_quantizations(fs, folder, config, options));
   INGLE_ASSIGN_OR_RETURN(const auto files, WeightFolder::open(fs, folder));

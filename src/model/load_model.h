@@ -17,6 +17,12 @@
 
 namespace ingle {
 
+// Of the folder's config.json.
+// Errors:  as parse_model_config(); kNotFound, kIo.
+Result<ModelConfig> read_model_config(
+    FileSystem& fs,
+    const std::string& folder);
+
 // Reads config.json and the weights in `folder`, picks the family and accounts
 // for every tensor. The files are not needed afterwards. `on_progress` is told,
 // on this thread, of how many bytes of weights are loaded.

@@ -117,7 +117,11 @@ Result<GatedDeltaWeights> take_gated_delta(
   const std::string path = layer + ".linear_attn.";
   INGLE_ASSIGN_OR_RETURN(
       auto norm,
-      take_norm(config, weights, layer + ".input_layernorm", hidden));
+      take_norm(
+          config,
+          weights,
+          layer + "." + config.norms.before_attention,
+          hidden));
   INGLE_ASSIGN_OR_RETURN(
       auto in, take_delta_projections(config, weights, path));
   INGLE_ASSIGN_OR_RETURN(

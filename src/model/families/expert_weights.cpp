@@ -94,7 +94,8 @@ Result<MoeWeights> take_moe(
   const std::string path = layer + ".mlp";
   INGLE_ASSIGN_OR_RETURN(
       auto norm,
-      take_norm(config, weights, layer + ".post_attention_layernorm", hidden));
+      take_norm(
+          config, weights, layer + "." + config.norms.before_mlp, hidden));
   INGLE_ASSIGN_OR_RETURN(
       auto router,
       weights.take_linear(
