@@ -339,63 +339,6 @@ TEST(ModelConfig, WindowsAreThoseOfTheirLayers) {
   EXPECT_EQ(parse_failure(json).code(), StatusCode::kCorruption);
 }
 
-TEST(ModelConfig, GemmaScalesEmbeddingsByARoundedRoot) {
-  Json json = valid();
-  json["head_dim"] = 16;
-  json["hidden_size"] = 3584; // its root is 59.867
-  for (const char* type : {"gemma", "gemma2", "gemma3_text"}) {
-    json["model_type"] = type;
-    const auto config = parse_model_config(json.dump(), "m/config.json");
-    ASSERT_TRUE(config.is_ok()) << config.status().message();
-    EXPECT_EQ(config->embedding_scale, 59.75f);
-  }
-}
-
-TEST(ModelConfig, SoftCapsThatAreNullAreNone) {
-  Json json = valid();
-  json["model_type"] = "gemma2";
-  json["head_dim"] = 16;
-  json["attn_logit_softcapping"] = nullptr;
-  const auto config = parse_model_config(json.dump(), "m/config.json");
-  ASSERT_TRUE(config.is_ok()) << config.status().message();
-  EXPECT_EQ(config->attention_soft_cap, 0);
-  EXPECT_EQ(config->logits_soft_cap, 30);
-}
-
-// As transformers has it; mlx-lm does not look.
-TEST(ModelConfig, Gemma3HasTheSoftCapsThatItsFileSays) {
-  Json json = valid();
-  json["model_type"] = "gemma3_text";
-  json["head_dim"] = 16;
-  json["attn_logit_softcapping"] = nullptr;
-  const auto parse = [&] {
-    return *parse_model_config(json.dump(), "m/config.json");
-  };
-  EXPECT_EQ(parse().attention_soft_cap, 0);
-  EXPECT_EQ(parse().logits_soft_cap, 0);
-  json["attn_logit_softcapping"] = 50.0;
-  json["final_logit_softcapping"] = 30.0;
-  EXPECT_EQ(parse().attention_soft_cap, 50);
-  EXPECT_EQ(parse().logits_soft_cap, 30);
-}
-
-TEST(ModelConfig, RopesOfEachKindOfLayerAreRead) {
-  Json json = valid();
-  json["model_type"] = "gemma3_text";
-  json["head_dim"] = 16;
-  json["rope_parameters"] = {
-      {"full_attention",
-       {{"rope_type", "linear"}, {"factor", 8}, {"rope_theta", 5e5}}},
-      {"sliding_attention", {{"rope_theta", 2e4}}}};
-  const auto config = parse_model_config(json.dump(), "m/config.json");
-  ASSERT_TRUE(config.is_ok()) << config.status().message();
-  ASSERT_EQ(config->ropes.size(), 2u);
-  EXPECT_EQ(config->ropes[0].kind, RopeKind::kLinear);
-  EXPECT_EQ(config->ropes[0].factor, 8);
-  EXPECT_EQ(config->ropes[0].theta, 5e5f);
-  EXPECT_EQ(config->ropes[1].theta, 2e4f);
-}
-
 TEST(ModelConfig, FieldsOfAFamilyAreChecked) {
   const std::tuple<const char*, const char*, Json> bad[] = {
       {"qwen3", "head_dim", nullptr},
@@ -418,35 +361,6 @@ TEST(ModelConfig, FieldsOfAFamilyAreChecked) {
     EXPECT_NE(status.message().find(field), std::string::npos)
         << status.message();
   }
-}
-
-// As Gemma 3's authors publish them: what is as usual is left out.
-TEST(ModelConfig, TextPartOfGemma3HasWhatItsFileLeavesOut) {
-  const Json json = {
-      {"model_type", "gemma3"},
-      {"eos_token_id", {1, 106}},
-      {"text_config",
-       {{"hidden_size", 2560},
-        {"intermediate_size", 10240},
-        {"model_type", "gemma3_text"},
-        {"num_hidden_layers", 34},
-        {"rope_scaling", {{"factor", 8.0}, {"rope_type", "linear"}}},
-        {"sliding_window", 1024}}}};
-  const auto config = parse_model_config(json.dump(), "m/config.json");
-  ASSERT_TRUE(config.is_ok()) << config.status().message();
-  EXPECT_EQ(config->num_attention_heads, 8);
-  EXPECT_EQ(config->num_key_value_heads, 4);
-  EXPECT_EQ(config->head_dim, 256);
-  EXPECT_EQ(config->vocab_size, 262208);
-  EXPECT_EQ(config->max_position_embeddings, 131072);
-  EXPECT_EQ(config->layers[0].window, 1024);
-  EXPECT_EQ(config->layers[5].window, 0);
-  EXPECT_EQ(config->ropes[0].factor, 8);
-  EXPECT_EQ(config->eos, (std::vector<TokenId>{1, 106}));
-  Json alone = json["text_config"];
-  EXPECT_NE(
-      parse_failure(alone).message().find("num_attention_heads"),
-      std::string::npos);
 }
 
 TEST(ModelConfig, WrapperHasTheFamilyOfItsText) {

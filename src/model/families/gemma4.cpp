@@ -2,12 +2,19 @@
 // their heads and ropes; the last layers may attend to the keys of earlier
 // ones; small models have inputs of each layer, and one has experts beside its
 // MLPs.
+#include <charconv>
 #include <cmath>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "model/families/families.h"
+#include "weights/tensor.h"
 
 namespace ingle {
 namespace {
+
+using Json = nlohmann::json;
 
 constexpr int kMaxExperts = 1 << 12;
 
@@ -40,6 +47,147 @@ Status refuse_variants(
   return Status::ok();
 }
 
+// Of attention, in one layer.
+struct Heads {
+  int dim = 0;
+  int key_value = 0; // how many
+
+  bool operator==(const Heads&) const = default;
+};
+
+// Where a key of per_layer_config is "5" or "05": 5.
+std::optional<size_t> layer_of(std::string_view key, size_t count) {
+  size_t layer = 0;
+  const char* const end = key.data() + key.size();
+  const auto [at, error] = std::from_chars(key.data(), end, layer);
+  return error == std::errc() && at == end && layer < count
+      ? std::optional(layer)
+      : std::nullopt;
+}
+
+// What one layer's fields say that the model's don't.
+Status read_own_heads(
+    const Json& object,
+    const std::string& where,
+    int attention_heads,
+    Heads& heads) {
+  for (const auto& [key, value] : object.items()) {
+    if (key != "head_dim" && key != "num_key_value_heads" && !value.is_null()) {
+      return Status::unsupported(
+          where + ": " + quote_name(key) +
+          " is not supported; head_dim and num_key_value_heads are");
+    }
+  }
+  FieldReader fields(object, where);
+  heads.dim = fields.optional_size("head_dim").value_or(heads.dim);
+  heads.key_value =
+      fields.optional_size("num_key_value_heads").value_or(heads.key_value);
+  INGLE_RETURN_IF_ERROR(fields.status());
+  return check_heads(
+      attention_heads,
+      {"num_key_value_heads", heads.key_value},
+      {"head_dim", heads.dim},
+      where);
+}
+
+// Those of each layer, of which per_layer_config has the ones that differ from
+// the model's.
+Result<std::vector<Heads>> read_per_layer(
+    const Json& object,
+    const std::string& where,
+    const ModelConfig& config) {
+  if (!object.is_object()) {
+    return Status::corruption(where + " has to be an object");
+  }
+  std::vector<Heads> all(
+      config.layers.size(), {config.head_dim, config.num_key_value_heads});
+  std::set<size_t> named;
+  for (const auto& [key, value] : object.items()) {
+    const std::string place = where + "[" + quote_name(key) + "]";
+    const auto layer = layer_of(key, all.size());
+    if (!layer || !named.insert(*layer).second) {
+      return Status::corruption(
+          place + ": keys have to be numbers of layers, 0 to " +
+          std::to_string(all.size() - 1) + ", each once");
+    }
+    if (!value.is_object()) {
+      return Status::corruption(place + " has to be an object");
+    }
+    INGLE_RETURN_IF_ERROR(
+        read_own_heads(value, place, config.num_attention_heads, all[*layer]));
+  }
+  return all;
+}
+
+// Layers that share keys, and ropes, are of one kind. `full`: what the fields
+// about layers without a window say, where they are there.
+Status check_kinds(
+    const std::vector<Heads>& all,
+    const std::pair<std::optional<int>, std::optional<int>>& full,
+    const std::string& origin,
+    const ModelConfig& config) {
+  std::optional<size_t> firsts[2]; // without a window, and with one
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool is_full = config.layers[i].window == 0;
+    std::optional<size_t>& known = firsts[is_full ? 0 : 1];
+    const size_t first = known.value_or(i);
+    known = first;
+    if (all[i] != all[first]) {
+      return Status::unsupported(
+          origin + ": per_layer_config has other heads for layer " +
+          std::to_string(i) + " than for layer " + std::to_string(first) +
+          "; these have to be the same, as both are of one type");
+    }
+    for (const auto& [key, said, found] :
+         {std::tuple{"global_head_dim", full.first, all[i].dim},
+          std::tuple{
+              "num_global_key_value_heads", full.second, all[i].key_value}}) {
+      if (is_full && said && *said != found) {
+        return Status::corruption(
+            origin + ": " + key + " (" + std::to_string(*said) +
+            ") and per_layer_config (" + std::to_string(found) +
+            ") differ about layer " + std::to_string(i) +
+            "; keep the right one");
+      }
+    }
+  }
+  return Status::ok();
+}
+
+// The heads of each layer. Files say those of layers without a window in fields
+// of their own, or, as transformers 5.15 and later writes them, layer by layer.
+Result<std::vector<Heads>> read_heads(
+    FieldReader& fields,
+    const std::string& origin,
+    bool values_are_keys,
+    const ModelConfig& config) {
+  const Json* own = fields.find("per_layer_config");
+  const auto dim = own == nullptr ? fields.size("global_head_dim")
+                                  : fields.optional_size("global_head_dim");
+  const auto key_value = values_are_keys
+      ? fields.optional_size("num_global_key_value_heads")
+      : std::nullopt;
+  INGLE_RETURN_IF_ERROR(fields.status());
+  const Heads usual{config.head_dim, config.num_key_value_heads};
+  if (own != nullptr) {
+    INGLE_ASSIGN_OR_RETURN(
+        auto all, read_per_layer(*own, origin + ": per_layer_config", config));
+    INGLE_RETURN_IF_ERROR(check_kinds(all, {dim, key_value}, origin, config));
+    return all;
+  }
+  const Heads full{*dim, key_value.value_or(usual.key_value)};
+  INGLE_RETURN_IF_ERROR(check_heads(
+      config.num_attention_heads,
+      {"num_global_key_value_heads", full.key_value},
+      {"global_head_dim", full.dim},
+      origin));
+  std::vector<Heads> all;
+  for (const LayerConfig& layer : config.layers) {
+    all.push_back(layer.window == 0 ? full : usual);
+  }
+  return all;
+}
+
 // Heads and ropes of both kinds of layers. The model's are those of windows.
 Status read_layers(
     FieldReader& fields,
@@ -69,25 +217,16 @@ Status read_layers(
       fields.optional_size("sliding_window").value_or(512),
       rope,
       config);
-  const int head_dim = fields.size("global_head_dim");
   const bool values_are_keys =
       fields.optional_bool("attention_k_eq_v").value_or(false);
-  const int usual = config.num_key_value_heads;
-  const int kv_heads = values_are_keys
-      ? fields.optional_size("num_global_key_value_heads").value_or(usual)
-      : usual;
-  INGLE_RETURN_IF_ERROR(fields.status());
-  INGLE_RETURN_IF_ERROR(check_heads(
-      config.num_attention_heads,
-      {"num_global_key_value_heads", kv_heads},
-      {"global_head_dim", head_dim},
-      origin));
-  for (LayerConfig& layer : config.layers) {
-    if (layer.window == 0) {
-      layer.head_dim = head_dim;
-      layer.num_key_value_heads = kv_heads;
-      layer.values_are_keys = values_are_keys;
-    }
+  INGLE_ASSIGN_OR_RETURN(
+      const std::vector<Heads> heads,
+      read_heads(fields, origin, values_are_keys, config));
+  for (size_t i = 0; i < heads.size(); ++i) {
+    LayerConfig& layer = config.layers[i];
+    layer.head_dim = heads[i].dim;
+    layer.num_key_value_heads = heads[i].key_value;
+    layer.values_are_keys = values_are_keys && layer.window == 0;
   }
   return Status::ok();
 }
