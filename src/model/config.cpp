@@ -27,10 +27,6 @@ Result<Quantization> parse_quantization(
     const Json& object,
     const std::string& origin) {
   FieldReader reader(object, origin);
-  // As models are published, which say nothing else of it.
-  if (reader.optional_string("quant_method") == "mxfp4") {
-    return kMxfp4;
-  }
   Quantization quantization{reader.size("group_size"), reader.size("bits")};
   const std::string mode = reader.optional_string("mode").value_or("affine");
   INGLE_RETURN_IF_ERROR(reader.status());
@@ -53,23 +49,46 @@ Result<Quantization> parse_quantization(
   return quantization;
 }
 
+// Of all modules. A `quant_method` is how models are published that MLX's tools
+// have not converted; one that is mxfp4 says nothing else of it.
+Result<Quantization> parse_default_quantization(
+    const Json& object,
+    const std::string& origin) {
+  FieldReader reader(object, origin);
+  const auto method = reader.optional_string("quant_method");
+  INGLE_RETURN_IF_ERROR(reader.status());
+  if (!method) {
+    return parse_quantization(object, origin);
+  }
+  if (*method != "mxfp4") {
+    return Status::unsupported(
+        origin + ": quant_method " + quote_name(*method) +
+        " is not supported; weights have to be unquantised, or quantised as "
+        "MLX's affine or mxfp4");
+  }
+  return kMxfp4;
+}
+
 Result<QuantizationConfig> parse_quantization_config(
     const Json& root,
     const std::string& origin) {
   QuantizationConfig config;
   FieldReader reader(root, origin);
-  const Json* object = reader.find("quantization");
+  const char* key = "quantization";
+  const Json* object = reader.find(key);
   if (object == nullptr) {
-    object = reader.find("quantization_config");
+    key = "quantization_config";
+    object = reader.find(key);
   }
   if (object == nullptr) {
     return config;
   }
-  const std::string where = origin + ": quantization";
+  const std::string where = origin + ": " + key;
   if (!object->is_object()) {
     return Status::corruption(where + " has to be an object");
   }
-  INGLE_ASSIGN_OR_RETURN(config.everywhere, parse_quantization(*object, where));
+  INGLE_ASSIGN_OR_RETURN(
+      config.everywhere, parse_default_quantization(*object, where));
   for (const auto& [path, value] : object->items()) {
     if (value.is_boolean() && !value.get<bool>()) {
       config.overrides[path] = std::nullopt;

@@ -424,5 +424,42 @@ TEST(ModelConfig, Mxfp4IsAModeOfAModuleOrHowAModelWasPublished) {
   EXPECT_EQ(published->quantization.of("model.x"), kMxfp4);
 }
 
+// Their tensors would be taken for others.
+TEST(ModelConfig, MethodsOfQuantisationOfOthersAreRefusedByName) {
+  for (const char* method :
+       {"fp8", "compressed-tensors", "gptq", "awq", "bitsandbytes"}) {
+    Json json = valid();
+    json["quantization_config"] = {
+        {"quant_method", method}, {"bits", 4}, {"group_size", 128}};
+    const Status status = parse_failure(json);
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+    EXPECT_EQ(
+        status.message(),
+        "m/config.json: quantization_config: quant_method '" +
+            std::string(method) +
+            "' is not supported; weights have to be unquantised, or quantised "
+            "as MLX's affine or mxfp4");
+  }
+}
+
+TEST(ModelConfig, QuantisationIsNamedByTheKeyThatTheFileHas) {
+  for (const std::string key : {"quantization", "quantization_config"}) {
+    const Json wrong[] = {
+        4,
+        {{"bits", 4}},
+        {{"quant_method", 4}},
+        {{"bits", 7}, {"group_size", 32}}};
+    for (const Json& value : wrong) {
+      Json json = valid();
+      json[key] = value;
+      EXPECT_EQ(parse_failure(json).message().find("m/config.json: " + key), 0u)
+          << parse_failure(json).message();
+      const std::string rest = parse_failure(json).message().substr(
+          ("m/config.json: " + key).size());
+      EXPECT_TRUE(rest.starts_with(":") || rest.starts_with(" ")) << rest;
+    }
+  }
+}
+
 } // namespace
 } // namespace ingle
