@@ -129,6 +129,28 @@ Result<const Family*> family_of(
   return family;
 }
 
+// What a file may say of the text's part, of the whole, or of both.
+Status
+read_said_twice(FieldReader& text, FieldReader& whole, ModelConfig& config) {
+  const auto of_text = text.optional_bool("tie_word_embeddings");
+  const auto of_whole = whole.optional_bool("tie_word_embeddings");
+  config.tie_word_embeddings = of_text ? of_text : of_whole;
+  if (of_text == false && of_whole == true) {
+    // Some tools believe the one, some the other; all write weights that fit.
+    config.tie_word_embeddings = std::nullopt;
+  }
+  std::set<TokenId> known;
+  for (FieldReader* each : {&text, &whole}) {
+    for (const TokenId id : each->token_ids("eos_token_id")) {
+      if (known.insert(id).second) {
+        config.eos.push_back(id);
+      }
+    }
+    INGLE_RETURN_IF_ERROR(each->status());
+  }
+  return Status::ok();
+}
+
 // Of each rope, with the heads of the layers that have it.
 Status check_ropes(const ModelConfig& config, const std::string& origin) {
   std::set<std::pair<size_t, int>> checked;
@@ -212,15 +234,7 @@ Result<ModelConfig> parse_model_config(
   config.rms_norm_eps = eps.usual
       ? reader.optional_number(eps.key, kTiny, 1).value_or(*eps.usual)
       : reader.number(eps.key, kTiny, 1);
-  for (FieldReader* each : {&reader, &whole}) {
-    if (!config.tie_word_embeddings) {
-      config.tie_word_embeddings = each->optional_bool("tie_word_embeddings");
-    }
-    if (config.eos.empty()) {
-      config.eos = each->token_ids("eos_token_id");
-    }
-    INGLE_RETURN_IF_ERROR(each->status());
-  }
+  INGLE_RETURN_IF_ERROR(read_said_twice(reader, whole, config));
   INGLE_ASSIGN_OR_RETURN(
       const RopeConfig rope,
       read_rope(reader, where, config.max_position_embeddings, family->rope));

@@ -150,7 +150,7 @@ struct ModelConfig {
   QuantizationConfig quantization;
   // Modules whose names end so are not to be quantised to fewer than 8 bits.
   std::vector<std::string> wide_modules;
-  std::vector<TokenId> eos; // may be empty
+  std::vector<TokenId> eos; // the text's and the whole's; may be empty
 
   int head_dim_of(const LayerConfig& layer) const {
     return layer.head_dim.value_or(head_dim);

@@ -386,6 +386,50 @@ TEST(ModelConfig, WrapperHasTheFamilyOfItsText) {
       << status.message();
 }
 
+TEST(ModelConfig, TokensThatEndAreThoseOfTheTextAndOfTheWhole) {
+  Json json = {{"model_type", "mistral3"}, {"text_config", valid()}};
+  const auto eos = [&] {
+    return parse_model_config(json.dump(), "m/config.json")->eos;
+  };
+  EXPECT_EQ(eos(), std::vector<TokenId>());
+  json["eos_token_id"] = {1, 106};
+  EXPECT_EQ(eos(), (std::vector<TokenId>{1, 106}));
+  json["text_config"]["eos_token_id"] = 7;
+  EXPECT_EQ(eos(), (std::vector<TokenId>{7, 1, 106}));
+  json["text_config"]["eos_token_id"] = {106, 106};
+  EXPECT_EQ(eos(), (std::vector<TokenId>{106, 1}));
+  json["eos_token_id"] = "1";
+  EXPECT_EQ(parse_failure(json).code(), StatusCode::kCorruption);
+}
+
+TEST(ModelConfig, HeadThatOnlyTheTextSaysIsThereIsAsTheWeightsHaveIt) {
+  constexpr std::optional<bool> kNothing;
+  const std::
+      tuple<std::optional<bool>, std::optional<bool>, std::optional<bool>>
+          cases[] = {
+              {kNothing, kNothing, kNothing},
+              {kNothing, true, true},
+              {kNothing, false, false},
+              {true, kNothing, true},
+              {true, false, true},
+              {true, true, true},
+              {false, kNothing, false},
+              {false, false, false},
+              {false, true, kNothing}};
+  for (const auto& [text, whole, expected] : cases) {
+    Json json = {{"model_type", "mistral3"}, {"text_config", valid()}};
+    if (text) {
+      json["text_config"]["tie_word_embeddings"] = *text;
+    }
+    if (whole) {
+      json["tie_word_embeddings"] = *whole;
+    }
+    const auto config = parse_model_config(json.dump(), "m/config.json");
+    ASSERT_TRUE(config.is_ok()) << config.status().message();
+    EXPECT_EQ(config->tie_word_embeddings, expected) << json;
+  }
+}
+
 // Acceptance 199.
 TEST(ModelConfig, config_overrides_and_false_quant) {
   Json json = valid();
