@@ -45,6 +45,11 @@ Status read_gemma3(
   constexpr double kLow = 1e-6;
   constexpr double kHigh = 1e12;
   INGLE_RETURN_IF_ERROR(read_gemma_layers(fields, origin, config));
+  if (fields.optional_bool("use_bidirectional_attention").value_or(false)) {
+    return Status::unsupported(
+        origin + ": use_bidirectional_attention is not supported for " +
+        config.model_type);
+  }
   config.qk_norm = QkNorm::kHead;
   config.tie_word_embeddings = std::nullopt; // as the weights have it
   const float scalar =

@@ -69,6 +69,23 @@ TEST(GemmaConfig, Gemma3HasTheSoftCapsThatItsFileSays) {
   EXPECT_EQ(parse().logits_soft_cap, 30);
 }
 
+// Such files are of models that embed text.
+TEST(GemmaConfig, Gemma3WhoseTokensSeeLaterOnesIsRefusedByName) {
+  Json json = valid();
+  for (const Json& value : {Json(nullptr), Json(false)}) {
+    json["use_bidirectional_attention"] = value;
+    EXPECT_TRUE(parse_model_config(json.dump(), "m/config.json").is_ok());
+  }
+  json["use_bidirectional_attention"] = true;
+  EXPECT_EQ(parse_failure(json).code(), StatusCode::kUnsupported);
+  EXPECT_EQ(
+      parse_failure(json).message(),
+      "m/config.json: use_bidirectional_attention is not supported for "
+      "gemma3_text");
+  json["use_bidirectional_attention"] = "all";
+  EXPECT_EQ(parse_failure(json).code(), StatusCode::kCorruption);
+}
+
 TEST(GemmaConfig, RopesOfEachKindOfLayerAreRead) {
   Json json = valid();
   json["rope_parameters"] = {
