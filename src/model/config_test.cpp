@@ -124,7 +124,7 @@ TEST(Acceptance, unsupported_type_message) {
       status.message(),
       "m/config.json: model_type 'mamba' is not supported; this version runs: "
       "gemma, gemma2, gemma3, gemma3_text, gemma4, gemma4_text, "
-      "gemma4_unified, glm4, gpt_oss, granite, iquestcoder, llama, "
+      "gemma4_unified, gemma4_unified_text, glm4, gpt_oss, granite, iquestcoder, llama, "
       "ministral3, mistral, mistral3, olmo2, olmo3, phi3, qwen2, qwen3, qwen3_5, qwen3_5_moe, "
       "qwen3_5_moe_text, qwen3_5_text, qwen3_moe, qwen3_next, smollm3, "
       "starcoder2");

@@ -154,6 +154,23 @@ Result<ModelConfig> config_of(const Json& golden) {
   return parse_model_config(golden["config"].dump(), "/tiny/config.json");
 }
 
+TEST(Gemma4Config, TextAloneIsTheSameModel) {
+  Json golden = golden_case(kLarge);
+  const auto expected = config_of(golden);
+  golden["config"] = golden["config"]["text_config"];
+  for (const char* type : {"gemma4_text", "gemma4_unified_text"}) {
+    golden["config"]["model_type"] = type;
+    const auto config = config_of(golden);
+    ASSERT_TRUE(config.is_ok()) << config.status().message();
+    EXPECT_EQ(config->tier, SupportTier::kTargeted);
+    EXPECT_EQ(config->ropes, expected->ropes);
+    EXPECT_EQ(config->norms_values, expected->norms_values);
+    EXPECT_EQ(
+        config->head_dim_of(config->layers[1]),
+        expected->head_dim_of(expected->layers[1]));
+  }
+}
+
 // As transformers 5.15 and later writes them.
 TEST(Gemma4Config, HeadsThatAreSaidLayerByLayerAreTheSame) {
   const std::pair<const char*, Json> both[] = {
