@@ -58,6 +58,12 @@ class CommonFields {
   std::map<std::string, std::string> places_; // where each was first
 };
 
+// Some tools write it beside the kinds of layers.
+bool says_nothing(const std::string& key, const Json& value) {
+  return value.is_null() ||
+      ((key == "rope_type" || key == "type") && value == "default");
+}
+
 // The part of rope_scaling or rope_parameters that is about `place`; null:
 // none is.
 Result<const Json*>
@@ -70,7 +76,7 @@ part_of(const Json& object, const RopePlace& place, const std::string& where) {
   for (const auto& [key, value] : object.items()) {
     const bool is_kind = key.ends_with("_attention");
     has_kinds |= is_kind;
-    has_fields |= !is_kind && !value.is_null();
+    has_fields |= !is_kind && !says_nothing(key, value);
     if (is_kind && !value.is_object() && !value.is_null()) {
       return Status::corruption(where + "." + key + " has to be an object");
     }

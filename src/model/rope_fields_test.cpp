@@ -63,6 +63,21 @@ TEST(RopeFields, EachPlaceAndSpellingSaysTheSame) {
   EXPECT_EQ(read_well({{"rope_parameters", for_each}}, kSliding).theta, 2e4f);
 }
 
+TEST(RopeFields, FieldsBesideKindsOfLayersMaySayNothing) {
+  const Json kinds = {
+      {"full_attention", yarn()}, {"sliding_attention", {{"rope_theta", 2e4}}}};
+  const Json same = {{"rope_parameters", kinds}};
+  for (const char* type : {"rope_type", "type"}) {
+    Json more = same;
+    more["rope_parameters"].update(
+        {{type, "default"}, {"rope_theta", nullptr}, {"factor", nullptr}});
+    EXPECT_EQ(read_well(more), read_well(same));
+    EXPECT_EQ(read_well(more, kSliding), read_well(same, kSliding));
+    more["rope_parameters"][type] = "linear";
+    EXPECT_EQ(read(more).status().code(), StatusCode::kCorruption);
+  }
+}
+
 TEST(RopeFields, WhatIsSaidOfAllLayersIsSaidOfEachKind) {
   const Json json = {{"rope_theta", 5e5}, {"rope_scaling", yarn()}};
   EXPECT_EQ(read_well(json, kSliding), read_well(json));
