@@ -19,6 +19,7 @@ using Json = nlohmann::json;
 
 constexpr int kMaxContext = 1 << 30; // tokens
 constexpr int kMaxVocabulary = 1 << 22;
+constexpr int kMaxLayers = 4096; // ten times the deepest models
 constexpr double kTiny = 1e-12;
 
 constexpr Quantization kMxfp4 = {32, 4, QuantizationMode::kMxfp4};
@@ -219,7 +220,7 @@ Result<ModelConfig> parse_model_config(
   config.hidden_size = reader.size("hidden_size");
   config.intermediate_size =
       reader.optional_size("intermediate_size").value_or(0);
-  config.num_hidden_layers = reader.size("num_hidden_layers");
+  config.num_hidden_layers = reader.size("num_hidden_layers", kMaxLayers);
   config.num_attention_heads = reader.size("num_attention_heads");
   config.num_key_value_heads = reader.optional_size("num_key_value_heads")
                                    .value_or(config.num_attention_heads);

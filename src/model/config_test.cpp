@@ -94,6 +94,17 @@ TEST(ModelConfig, WrongTypesAndRangesAreRefused) {
   }
 }
 
+TEST(ModelConfig, NumberOfLayersHasALimit) {
+  Json json = valid();
+  json["num_hidden_layers"] = 4096;
+  EXPECT_TRUE(parse_model_config(json.dump(), "m/config.json").is_ok());
+  json["num_hidden_layers"] = 4097;
+  EXPECT_EQ(
+      parse_failure(json).message(),
+      "m/config.json: the field 'num_hidden_layers' has to be an integer from "
+      "1 to 4096");
+}
+
 TEST(ModelConfig, TextThatIsNoJsonIsRefused) {
   for (const char* text : {"", "{", "[]", "null", "{}x"}) {
     EXPECT_FALSE(parse_model_config(text, "m/config.json").is_ok()) << text;
