@@ -18,6 +18,7 @@ from mlx_lm.models.cache import ArraysCache, KVCache, make_prompt_cache
 
 import tiny_families
 import tiny_gemma4
+import tiny_gemma4_golden
 import tiny_golden
 import tiny_gpt_oss
 import tiny_gpt_oss_golden
@@ -93,6 +94,15 @@ def routed_answers(model, make_cache):
     ]
 
 
+def gemma4_answers(model, make_cache):
+    routers = tiny_gemma4_golden.watch(model)
+    distinct = tiny_gemma4_golden.DISTINCT
+    return [
+        tiny_moe_golden.answer(model, routers, length, make_cache, distinct)
+        for length in LENGTHS
+    ]
+
+
 def families():
     """(name, config, tensors) of each."""
     for name in tiny_families.FAMILIES:
@@ -106,6 +116,10 @@ def sources():
     yield families(), tiny_families.write, plain_answers
     gemma4 = [m for m in tiny_gemma4.models() if m[0] == "gemma4_text"]
     yield gemma4, tiny_moe.write, plain_answers
+    # Values that are keys, and experts beside an MLP.
+    names = ("gemma4_12b", "gemma4_26b")
+    large = [m for m in tiny_gemma4.models() if m[0] in names]
+    yield large, tiny_moe.write, gemma4_answers
     hybrid = [m for m in tiny_hybrid.models() if m[0] == "qwen3_5"]
     yield hybrid, tiny_hybrid.write, plain_answers
     names = ("qwen3_moe_mixed", "qwen3_next_mixed", "qwen3_5_moe_as_published")
