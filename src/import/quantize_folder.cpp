@@ -93,17 +93,14 @@ class FolderQuantizer {
       Item item{name, &tensor, tensor.shape, {tensor.bytes}, tensor.type};
       if (is_floating(tensor.type)) {
         item.type = type_.value_or(tensor.type);
-        item.spec = spec_of(name, tensor);
+        item.spec = spec_of(item);
       } else if (tensor.shape.size() > 1) {
         return Status::unsupported(
             tensor.file + ": tensor " + quote_name(name) + " is of type " +
             std::string(to_string(tensor.type)) +
             "; F16, BF16 and F32 can be quantised");
       }
-      if (item.spec) {
-        item.name.resize(name.size() - kWeight.size());
-      }
-      items_.push_back(std::move(item));
+      add(std::move(item));
     }
     // Wide elements first, so that every tensor is aligned: a quantised one's
     // bytes together are a multiple of 4.
@@ -191,19 +188,19 @@ class FolderQuantizer {
         options_.dropped.contains(name);
   }
 
-  std::optional<AffineSpec> spec_of(
-      const std::string& name,
-      const TensorView& tensor) const {
-    if (!name.ends_with(kWeight) || tensor.bytes.empty()) {
+  // Of one that still has its suffix.
+  std::optional<AffineSpec> spec_of(const Item& item) const {
+    if (!item.name.ends_with(kWeight) || item.source->bytes.empty()) {
       return std::nullopt;
     }
-    const std::string_view module(name.data(), name.size() - kWeight.size());
-    const bool is_stacked = tensor.shape.size() == 3 &&
+    const std::string_view module(
+        item.name.data(), item.name.size() - kWeight.size());
+    const bool is_stacked = item.shape.size() == 3 &&
         module.find("." + options_.stacked_experts + ".") != module.npos;
-    if (tensor.shape.size() != 2 && !is_stacked) {
+    if (item.shape.size() != 2 && !is_stacked) {
       return std::nullopt;
     }
-    const int64_t columns = tensor.shape.back();
+    const int64_t columns = item.shape.back();
     if (columns % options_.spec.group_size != 0) {
       return std::nullopt;
     }
@@ -214,24 +211,28 @@ class FolderQuantizer {
     return columns % spec.group_size == 0 ? std::optional(spec) : std::nullopt;
   }
 
-  // True iff they are these, and can be quantised: gates and what they
-  // multiply, one half of each expert's rows each, or what comes after.
+  void add(Item item) {
+    if (item.spec) {
+      item.name.resize(item.name.size() - kWeight.size());
+    }
+    items_.push_back(std::move(item));
+  }
+
+  // True iff they are these: gates and what they multiply, one half of each
+  // expert's rows each, or what comes after. Each of the three is a module of
+  // its own then, quantised or plain whatever the others are.
   bool plan_fused_experts(const std::string& name, const TensorView& tensor) {
     constexpr std::string_view kIn = ".experts.gate_up_proj";
     constexpr std::string_view kOut = ".experts.down_proj";
     const bool is_in = name.ends_with(kIn);
+    const int parts = is_in ? 2 : 1;
     if ((!is_in && !name.ends_with(kOut)) || tensor.shape.size() != 3 ||
-        !is_floating(tensor.type) || tensor.bytes.empty()) {
+        tensor.shape[1] % parts != 0 || !is_floating(tensor.type) ||
+        tensor.bytes.empty()) {
       return false;
     }
-    const int parts = is_in ? 2 : 1;
     const int64_t experts = tensor.shape[0];
     const int64_t rows = tensor.shape[1] / parts;
-    const int64_t group = options_.spec.group_size;
-    if (tensor.shape[1] % parts != 0 || rows % group != 0 ||
-        tensor.shape[2] % group != 0) {
-      return false; // neither then: the two stand together
-    }
     const std::string path =
         name.substr(0, name.size() - (is_in ? kIn : kOut).size()) + "." +
         options_.stacked_experts + ".";
@@ -240,14 +241,17 @@ class FolderQuantizer {
     for (int part = 0; part < parts; ++part) {
       const char* own =
           is_in ? (part == 0 ? "gate_proj" : "up_proj") : "down_proj";
-      Item item{path + own, &tensor, {experts, rows, tensor.shape[2]}};
+      Item item{
+          path + own + std::string(kWeight),
+          &tensor,
+          {experts, rows, tensor.shape[2]}};
       for (int64_t expert = 0; expert < experts; ++expert) {
         const auto at = static_cast<size_t>(expert * parts + part);
         item.pieces.push_back(tensor.bytes.subspan(at * bytes, bytes));
       }
       item.type = type_.value_or(tensor.type);
-      item.spec = options_.spec;
-      items_.push_back(std::move(item));
+      item.spec = spec_of(item);
+      add(std::move(item));
     }
     return true;
   }

@@ -37,6 +37,31 @@ Given given(const std::string& name, std::vector<int64_t> shape) {
   return {{name, TensorType::kF32, std::move(shape)}, std::move(values)};
 }
 
+// Three experts, as they were published and as MLX has them.
+struct Experts {
+  Experts(int64_t hidden, int64_t inner) {
+    const std::string path = "model.layers.0.mlp.";
+    const Given both =
+        given(path + "experts.gate_up_proj", {3, 2 * inner, hidden});
+    Given down = given(path + "experts.down_proj", {3, hidden, inner});
+    const Given norm = given("model.norm.weight", {64});
+    together = {both, down, norm};
+    Given gate =
+        given(path + "switch_mlp.gate_proj.weight", {3, inner, hidden});
+    Given up = given(path + "switch_mlp.up_proj.weight", {3, inner, hidden});
+    const auto half = static_cast<ptrdiff_t>(inner * hidden);
+    for (ptrdiff_t i = 0; i < 3; ++i) {
+      const auto from = both.values.begin() + 2 * i * half;
+      std::copy_n(from, half, gate.values.begin() + i * half);
+      std::copy_n(from + half, half, up.values.begin() + i * half);
+    }
+    down.spec.name = path + "switch_mlp.down_proj.weight";
+    apart = {gate, up, down, norm};
+  }
+  std::vector<Given> together;
+  std::vector<Given> apart;
+};
+
 class QuantizeFolderTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -133,36 +158,36 @@ TEST_F(QuantizeFolderTest, MatricesOfWholeGroupsAreQuantisedAndTheRestStays) {
   EXPECT_EQ(report->totals[1].stored_as, "F32");
 }
 
-// As if each of the three were a tensor of its own.
+// As if each of the three were a tensor of its own, also where the rows of some
+// are not whole groups: those stay plain, and the others do not.
 TEST_F(QuantizeFolderTest, ExpertsInTwoTensorsBecomeThoseOfMlx) {
-  const std::string path = "model.layers.0.mlp.";
-  const Given both = given(path + "experts.gate_up_proj", {3, 128, 64});
-  const Given down = given(path + "experts.down_proj", {3, 64, 64});
-  tensors_ = {both, down, given("model.norm.weight", {64})};
-  write_weights();
-  ASSERT_TRUE(quantize().is_ok());
-  Given gate = given(path + "switch_mlp.gate_proj.weight", {3, 64, 64});
-  Given up = given(path + "switch_mlp.up_proj.weight", {3, 64, 64});
-  for (ptrdiff_t i = 0; i < 3; ++i) {
-    constexpr ptrdiff_t kHalf = 64 * 64;
-    const auto from = both.values.begin() + 2 * i * kHalf;
-    std::copy_n(from, kHalf, gate.values.begin() + i * kHalf);
-    std::copy_n(from + kHalf, kHalf, up.values.begin() + i * kHalf);
-  }
-  Given last = down;
-  last.spec.name = path + "switch_mlp.down_proj.weight";
-  tensors_ = {gate, up, last, given("model.norm.weight", {64})};
-  write_weights();
-  ASSERT_TRUE(quantize_folder(*fs_, "/in", "/out/apart", {}).is_ok());
-  const auto fused = WeightFolder::open(*fs_, "/out/model");
-  const auto apart = WeightFolder::open(*fs_, "/out/apart");
-  ASSERT_TRUE(fused.is_ok() && apart.is_ok());
-  ASSERT_EQ((*fused)->tensors().size(), 10u);
-  for (const auto& [name, tensor] : (*apart)->tensors()) {
-    const auto own = (*fused)->tensors().find(name);
-    ASSERT_NE(own, (*fused)->tensors().end()) << name;
-    EXPECT_EQ(own->second.shape, tensor.shape) << name;
-    EXPECT_TRUE(std::ranges::equal(own->second.bytes, tensor.bytes)) << name;
+  struct Case {
+    int64_t hidden;
+    int64_t inner;
+    size_t tensors; // that are made of the three, and a norm
+  };
+  for (const auto& [hidden, inner, tensors] : std::vector<Case>{
+           {64, 128, 10}, {64, 96, 8}, {96, 64, 6}, {96, 96, 4}, {64, 3, 8}}) {
+    SCOPED_TRACE(testing::Message() << hidden << ", " << inner);
+    const Experts experts(hidden, inner);
+    tensors_ = experts.together;
+    write_weights();
+    const std::string out =
+        "/out/" + std::to_string(hidden) + "x" + std::to_string(inner);
+    ASSERT_TRUE(quantize_folder(*fs_, "/in", out, {}).is_ok());
+    tensors_ = experts.apart;
+    write_weights();
+    ASSERT_TRUE(quantize_folder(*fs_, "/in", out + "-apart", {}).is_ok());
+    const auto fused = WeightFolder::open(*fs_, out);
+    const auto apart = WeightFolder::open(*fs_, out + "-apart");
+    ASSERT_TRUE(fused.is_ok() && apart.is_ok());
+    ASSERT_EQ((*fused)->tensors().size(), tensors);
+    for (const auto& [name, tensor] : (*apart)->tensors()) {
+      const auto own = (*fused)->tensors().find(name);
+      ASSERT_NE(own, (*fused)->tensors().end()) << name;
+      EXPECT_EQ(own->second.shape, tensor.shape) << name;
+      EXPECT_TRUE(std::ranges::equal(own->second.bytes, tensor.bytes)) << name;
+    }
   }
 }
 

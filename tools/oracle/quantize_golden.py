@@ -22,7 +22,8 @@ import tiny_moe
 import truth
 
 GOLDEN = tiny_golden.GOLDEN.with_name("quantize.json")
-# Family, torch_dtype, bits, group size. Tiny models' rows are 64 or 128 wide.
+# Family, type, bits, group size. Tiny models' rows are 64 or 128 wide, some of
+# gemma4_text_published's experts 96.
 CASES = (
     ("qwen3", "bfloat16", 4, 64),
     ("gemma", "float16", 4, 32),
@@ -34,6 +35,7 @@ CASES = (
     ("olmo2", "bfloat16", 6, 32),
     ("gemma4_text", "bfloat16", 4, 32),
     ("qwen3_moe_mixed", "bfloat16", 4, 32),
+    ("gemma4_text_published", "bfloat16", 6, 64),
 )
 
 
@@ -68,8 +70,21 @@ def digest_of(name, array):
     return tiny_golden.digest({name: np.array(array)})
 
 
+def published_gemma4():
+    """Experts in two tensors, without the parts that see and hear."""
+    text = tiny_gemma4.MIXTURE
+    published = tiny_gemma4.as_published(tiny_gemma4.parameters(text))
+    senses = ("vision", "audio")
+    tensors = [t for t in published if not any(s in t[0] for s in senses)]
+    yield "gemma4_text_published", text, tensors
+
+
 def plain_model(family):
-    for models in (tiny_gemma4.models(), tiny_moe.models()):
+    for models in (
+        tiny_gemma4.models(),
+        tiny_moe.models(),
+        published_gemma4(),
+    ):
         for name, config, parameters in models:
             if name == family:
                 return config, parameters
