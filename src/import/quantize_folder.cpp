@@ -92,7 +92,7 @@ class FolderQuantizer {
       }
       Item item{name, &tensor, tensor.shape, {tensor.bytes}, tensor.type};
       if (is_floating(tensor.type)) {
-        item.type = type_.value_or(tensor.type);
+        item.type = stored_type(name, tensor);
         item.spec = spec_of(item);
       } else if (tensor.shape.size() > 1) {
         return Status::unsupported(
@@ -188,6 +188,13 @@ class FolderQuantizer {
         options_.dropped.contains(name);
   }
 
+  // That its values get. Logarithms of a recurrent layer's rates of decay keep
+  // theirs.
+  TensorType stored_type(const std::string& name, const TensorView& tensor)
+      const {
+    return name.ends_with("A_log") ? tensor.type : type_.value_or(tensor.type);
+  }
+
   // Of one that still has its suffix.
   std::optional<AffineSpec> spec_of(const Item& item) const {
     if (!item.name.ends_with(kWeight) || item.source->bytes.empty()) {
@@ -249,7 +256,7 @@ class FolderQuantizer {
         const auto at = static_cast<size_t>(expert * parts + part);
         item.pieces.push_back(tensor.bytes.subspan(at * bytes, bytes));
       }
-      item.type = type_.value_or(tensor.type);
+      item.type = stored_type(item.name, tensor);
       item.spec = spec_of(item);
       add(std::move(item));
     }
@@ -334,9 +341,15 @@ Result<Json> read_config(FileSystem& fs, const std::string& source) {
   return config;
 }
 
-// What weights are to be converted to first.
+// What weights are to be converted to first: newer configs of models that also
+// see say it of the part that reads. As mlx-lm's convert has it, which looks
+// nowhere else.
 std::optional<TensorType> type_of(const Json& config) {
-  const Json type = config.value("torch_dtype", Json());
+  Json type = config.value("torch_dtype", Json());
+  if (const auto text = config.find("text_config");
+      type.is_null() && text != config.end() && text->is_object()) {
+    type = text->value("dtype", Json());
+  }
   return type == "bfloat16" ? std::optional(TensorType::kBF16)
       : type == "float16"   ? std::optional(TensorType::kF16)
       : type == "float32"   ? std::optional(TensorType::kF32)

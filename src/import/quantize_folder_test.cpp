@@ -211,6 +211,38 @@ TEST_F(QuantizeFolderTest, ConfigSaysHowAndTheOtherFilesAreCopied) {
           "tokenizer.json"));
 }
 
+// Where mlx-lm's convert looks for it, in its order.
+TEST_F(QuantizeFolderTest, WeightsGetTheTypeThatTheConfigSays) {
+  const std::string layer = "model.layers.0.linear_attn.";
+  tensors_.push_back(given(layer + "A_log", {4}));
+  write_weights();
+  const std::pair<const char*, TensorType> cases[] = {
+      {R"({})", TensorType::kF32},
+      {R"({"torch_dtype": "bfloat16"})", TensorType::kBF16},
+      {R"({"text_config": {"dtype": "float16"}})", TensorType::kF16},
+      {R"({"torch_dtype": null, "text_config": {"dtype": "bfloat16"}})",
+       TensorType::kBF16},
+      {R"({"torch_dtype": "float16", "text_config": {"dtype": "bfloat16"}})",
+       TensorType::kF16},
+      {R"({"torch_dtype": "int8", "text_config": {"dtype": "bfloat16"}})",
+       TensorType::kF32},
+      {R"({"text_config": "bfloat16"})", TensorType::kF32},
+      {R"({"dtype": "bfloat16"})", TensorType::kF32}};
+  int n = 0;
+  for (const auto& [config, type] : cases) {
+    SCOPED_TRACE(config);
+    write("config.json", config);
+    const std::string out = "/out/" + std::to_string(n++);
+    ASSERT_TRUE(quantize_folder(*fs_, "/in", out, {}).is_ok());
+    const auto folder = WeightFolder::open(*fs_, out);
+    ASSERT_TRUE(folder.is_ok()) << folder.status().message();
+    const auto& tensors = (*folder)->tensors();
+    EXPECT_EQ(tensors.at("model.norm.weight").type, type);
+    EXPECT_EQ(tensors.at("model.embed_tokens.scales").type, type);
+    EXPECT_EQ(tensors.at(layer + "A_log").type, TensorType::kF32);
+  }
+}
+
 TEST_F(QuantizeFolderTest, ProgressEndsWithAllBytes) {
   uint64_t last = 0;
   uint64_t all = 0;

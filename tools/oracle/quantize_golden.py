@@ -18,6 +18,7 @@ from mlx_lm.utils import load_config, load_model
 import tiny_families
 import tiny_gemma4
 import tiny_golden
+import tiny_hybrid
 import tiny_moe
 import truth
 
@@ -36,6 +37,7 @@ CASES = (
     ("gemma4_text", "bfloat16", 4, 32),
     ("qwen3_moe_mixed", "bfloat16", 4, 32),
     ("gemma4_text_published", "bfloat16", 6, 64),
+    ("qwen3_5", "bfloat16", 4, 32),
 )
 
 
@@ -82,6 +84,7 @@ def published_gemma4():
 def plain_model(family):
     for models in (
         tiny_gemma4.models(),
+        tiny_hybrid.models(),
         tiny_moe.models(),
         published_gemma4(),
     ):
@@ -92,10 +95,18 @@ def plain_model(family):
     return config, tiny_families.parameters(config)
 
 
+def with_dtype(config, dtype):
+    """As older and as newer configs have it."""
+    if "text_config" in config:
+        text = {**config["text_config"], "dtype": dtype}
+        return {**config, "text_config": text}
+    return {**config, "torch_dtype": dtype}
+
+
 def make_case(family, dtype, bits, group_size):
     config, parameters = plain_model(family)
     if dtype:
-        config = {**config, "torch_dtype": dtype}
+        config = with_dtype(config, dtype)
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "source"
         source.mkdir()
