@@ -366,7 +366,9 @@ Result<std::vector<TextFile>> read_files(
         "tokenizer_config.json",
         "special_tokens_map.json",
         "chat_template.jinja",
-        "generation_config.json"}) {
+        "chat_template.json",
+        "generation_config.json",
+        "kv_config.json"}) {
     const std::string path = join_path(source, name);
     auto content = fs.read(path);
     if (content.status().code() == StatusCode::kNotFound && !files.empty()) {

@@ -45,10 +45,10 @@ struct QuantizeReport {
 
 // Reads `source` (config.json, the weights, the tokenizer) and writes `folder`:
 // config.json with `quantization`, model.safetensors, and what the source has
-// of the tokenizer's files, chat template and generation_config.json, as they
-// are. Weights but A_log are converted first to config.json's torch_dtype, or
-// else to its text_config's dtype, if there is one. The caller knows that the
-// config is one that ingle runs.
+// of the tokenizer's files, chat template, generation_config.json and
+// kv_config.json, as they are. Weights but A_log are converted first to
+// config.json's torch_dtype, or else to its text_config's dtype, if there is
+// one. The caller knows that the config is one that ingle runs.
 //
 // Threads: calls `progress`, which may be empty, on the calling thread.
 // Errors:  kInvalidRequest (`folder` exists and is not empty), kUnsupported

@@ -211,6 +211,25 @@ TEST_F(QuantizeFolderTest, ConfigSaysHowAndTheOtherFilesAreCopied) {
           "tokenizer.json"));
 }
 
+TEST_F(QuantizeFolderTest, WhatAModelIsServedWithIsCopied) {
+  const std::vector<std::string> names = {
+      "chat_template.jinja",
+      "chat_template.json",
+      "generation_config.json",
+      "kv_config.json",
+      "special_tokens_map.json",
+      "tokenizer_config.json"};
+  for (const std::string& name : names) {
+    write(name, "any " + name);
+  }
+  ASSERT_TRUE(quantize().is_ok());
+  for (const std::string& name : names) {
+    const auto text = fs_->read("/out/model/" + name);
+    ASSERT_TRUE(text.is_ok()) << name;
+    EXPECT_EQ(*text, "any " + name);
+  }
+}
+
 // Where mlx-lm's convert looks for it, in its order.
 TEST_F(QuantizeFolderTest, WeightsGetTheTypeThatTheConfigSays) {
   const std::string layer = "model.layers.0.linear_attn.";
