@@ -233,10 +233,11 @@ TEST(Qwen3_5, TextConfigComesBeforeTheRestOfTheFile) {
   EXPECT_EQ(parse().hidden_size, 64);
   EXPECT_EQ(parse().tie_word_embeddings, true);
   EXPECT_EQ(parse().eos, (std::vector<TokenId>{5, 6}));
-  text["tie_word_embeddings"] = false;
+  json["tie_word_embeddings"] = false;
+  text["tie_word_embeddings"] = true;
   text["eos_token_id"] = 7;
-  EXPECT_EQ(parse().tie_word_embeddings, false);
-  EXPECT_EQ(parse().eos, (std::vector<TokenId>{7}));
+  EXPECT_EQ(parse().tie_word_embeddings, true);
+  EXPECT_EQ(parse().eos, (std::vector<TokenId>{7, 5, 6}));
 
   text.erase("rope_parameters");
   EXPECT_EQ(parse().ropes.front().rotary_factor, 0.25f);
