@@ -199,7 +199,14 @@ Result<ExpertMatrices> WeightSource::take_experts(
     int columns) {
   const int experts = of.count;
   const std::string fused = of.layer + ".experts";
-  if (!of.have_biases && has(fused + ".gate_up_proj")) {
+  if (has(fused + ".gate_up_proj")) {
+    if (of.have_biases) { // rows and columns are the other way round there
+      return fail(
+          fused + ".gate_up_proj",
+          "is of experts with biases that were published unquantised, which "
+          "can't be read; take the model in MXFP4, or as MLX's converters "
+          "leave it");
+    }
     INGLE_ASSIGN_OR_RETURN(
         const ExpertTensors found,
         find_fused_experts(fused, name, experts, rows, columns));

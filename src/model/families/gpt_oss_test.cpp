@@ -250,6 +250,14 @@ TEST(GptOss, TensorsOfMxfp4ThatDoNotFitAreNamed) {
   }
 }
 
+// Some publish it so; gates and what they multiply take turns there.
+TEST(GptOss, ExpertsPublishedUnquantisedAreRefusedInOneLine) {
+  Json json = golden_case("gpt_oss");
+  json["tensors"].push_back(
+      {"model.layers.0.mlp.experts.gate_up_proj", {8, 64, 192}, 0});
+  expect_refused(json, StatusCode::kCorruption, "MXFP4");
+}
+
 TEST(GptOss, BlocksWhoseColumnsAreNoWholeGroupsAreRefused) {
   Json json = golden_case("gpt_oss_as_published");
   json["config"]["intermediate_size"] = 80;
