@@ -229,6 +229,25 @@ Status refuse_windows(
   return Status::ok();
 }
 
+Status read_experts(
+    FieldReader& fields,
+    const std::string& origin,
+    const ExpertKeys& keys,
+    ExpertsConfig& experts) {
+  constexpr int kMaxExperts = 1 << 12;
+  experts.count = fields.size(keys.count, kMaxExperts);
+  experts.per_token = fields.size(keys.per_token, kMaxExperts);
+  experts.intermediate_size = fields.size(keys.intermediate_size);
+  INGLE_RETURN_IF_ERROR(fields.status());
+  if (experts.per_token > experts.count) {
+    return Status::corruption(
+        origin + ": " + keys.per_token + " (" +
+        std::to_string(experts.per_token) + ") is over " + keys.count + " (" +
+        std::to_string(experts.count) + ")");
+  }
+  return Status::ok();
+}
+
 const Family* find_family(std::string_view model_type) {
   const auto* found =
       std::ranges::find(kFamilies, model_type, &Family::model_type);

@@ -108,6 +108,19 @@ Status read_qwen_layers(FieldReader&, const std::string& origin, ModelConfig&);
 Status
 read_hybrid_layers(FieldReader&, const std::string& origin, ModelConfig&);
 
+// What a family calls the sizes of its experts.
+struct ExpertKeys {
+  const char* count;
+  const char* per_token;
+  const char* intermediate_size = "moe_intermediate_size";
+};
+
+Status read_experts(
+    FieldReader&,
+    const std::string& origin,
+    const ExpertKeys& keys,
+    ExpertsConfig& experts);
+
 // The experts that qwens have; `renormalises`: where the file does not say.
 Status read_qwen_experts(
     FieldReader&,

@@ -16,8 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kMaxExperts = 1 << 12;
-
 Status refuse(
     const std::string& what,
     const std::string& origin,
@@ -301,7 +299,7 @@ Status read_layer_inputs(
 }
 
 // Softmax over the logits of the chosen experts is renormalised weights.
-Status read_experts(
+Status read_mixture(
     FieldReader& fields,
     const std::string& origin,
     ModelConfig& config) {
@@ -311,15 +309,8 @@ Status read_experts(
     return fields.status();
   }
   ExpertsConfig& experts = config.experts;
-  experts.count = fields.size("num_experts", kMaxExperts);
-  experts.per_token = fields.size("top_k_experts", kMaxExperts);
-  experts.intermediate_size = fields.size("moe_intermediate_size");
-  INGLE_RETURN_IF_ERROR(fields.status());
-  if (experts.per_token > experts.count) {
-    return Status::corruption(
-        origin + ": top_k_experts (" + std::to_string(experts.per_token) +
-        ") is over num_experts (" + std::to_string(experts.count) + ")");
-  }
+  INGLE_RETURN_IF_ERROR(
+      read_experts(fields, origin, {"num_experts", "top_k_experts"}, experts));
   experts.renormalises = true;
   experts.beside_mlp = true;
   experts.router = "router.proj";
@@ -356,7 +347,7 @@ Status read_gemma4(
   }
   INGLE_RETURN_IF_ERROR(read_layers(fields, origin, config));
   INGLE_RETURN_IF_ERROR(read_sharing(fields, origin, config));
-  INGLE_RETURN_IF_ERROR(read_experts(fields, origin, config));
+  INGLE_RETURN_IF_ERROR(read_mixture(fields, origin, config));
   return read_layer_inputs(fields, origin, config);
 }
 

@@ -8,21 +8,16 @@ namespace ingle {
 namespace {
 
 // Softmax over the logits of the chosen experts is renormalised weights.
-Status read_experts(
+Status read_mixture(
     FieldReader& fields,
     const std::string& origin,
     ModelConfig& config) {
-  constexpr int kMaxExperts = 1 << 12;
   ExpertsConfig& experts = config.experts;
-  experts.count = fields.size("num_local_experts", kMaxExperts);
-  experts.per_token = fields.size("num_experts_per_tok", kMaxExperts);
-  experts.intermediate_size = fields.size("intermediate_size");
-  INGLE_RETURN_IF_ERROR(fields.status());
-  if (experts.per_token > experts.count) {
-    return Status::corruption(
-        origin + ": num_experts_per_tok (" + std::to_string(experts.per_token) +
-        ") is over num_local_experts (" + std::to_string(experts.count) + ")");
-  }
+  INGLE_RETURN_IF_ERROR(read_experts(
+      fields,
+      origin,
+      {"num_local_experts", "num_experts_per_tok", "intermediate_size"},
+      experts));
   config.intermediate_size = 0; // no layer has an MLP
   experts.renormalises = true;
   experts.has_biases = true;
@@ -94,7 +89,7 @@ Status read_gpt_oss(
   config.has_sinks = true;
   INGLE_RETURN_IF_ERROR(read_gates(fields, origin, config));
   INGLE_RETURN_IF_ERROR(read_layers(fields, origin, config));
-  return read_experts(fields, origin, config);
+  return read_mixture(fields, origin, config);
 }
 
 } // namespace ingle

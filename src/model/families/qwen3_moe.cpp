@@ -10,21 +10,12 @@ Status read_qwen_experts(
     const std::string& origin,
     bool renormalises,
     ModelConfig& config) {
-  constexpr int kMaxExperts = 1 << 12;
-  ExpertsConfig& experts = config.experts;
   config.wide_modules = {"mlp.gate"}; // a coarse router picks others
-  experts.count = fields.size("num_experts", kMaxExperts);
-  experts.per_token = fields.size("num_experts_per_tok", kMaxExperts);
-  experts.intermediate_size = fields.size("moe_intermediate_size");
-  experts.renormalises =
+  INGLE_RETURN_IF_ERROR(read_experts(
+      fields, origin, {"num_experts", "num_experts_per_tok"}, config.experts));
+  config.experts.renormalises =
       fields.optional_bool("norm_topk_prob").value_or(renormalises);
-  INGLE_RETURN_IF_ERROR(fields.status());
-  if (experts.per_token > experts.count) {
-    return Status::corruption(
-        origin + ": num_experts_per_tok (" + std::to_string(experts.per_token) +
-        ") is over num_experts (" + std::to_string(experts.count) + ")");
-  }
-  return Status::ok();
+  return fields.status();
 }
 
 Status read_shared_expert(
