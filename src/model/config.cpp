@@ -22,8 +22,6 @@ constexpr int kMaxVocabulary = 1 << 22;
 constexpr int kMaxLayers = 4096; // ten times the deepest models
 constexpr double kTiny = 1e-12;
 
-constexpr Quantization kMxfp4 = {32, 4, QuantizationMode::kMxfp4};
-
 Result<Quantization> parse_quantization(
     const Json& object,
     const std::string& origin) {

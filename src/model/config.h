@@ -30,6 +30,8 @@ struct Quantization {
   bool operator==(const Quantization&) const = default;
 };
 
+inline constexpr Quantization kMxfp4 = {32, 4, QuantizationMode::kMxfp4};
+
 // The `quantization` object: one default and exceptions by module path.
 struct QuantizationConfig {
   std::optional<Quantization> everywhere;

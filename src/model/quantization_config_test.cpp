@@ -42,7 +42,6 @@ TEST(QuantizationConfig, config_overrides_and_false_quant) {
 }
 
 TEST(QuantizationConfig, Mxfp4IsAModeOfAModuleOrHowAModelWasPublished) {
-  constexpr Quantization kMxfp4 = {32, 4, QuantizationMode::kMxfp4};
   Json json = valid();
   json["quantization"] = {
       {"bits", 8},

@@ -1,13 +1,11 @@
 #include "model/weight_source.h"
 
-#include <cstring>
-
-#include <mlx/allocator.h>
 #include <mlx/ops.h>
 #include <mlx/transforms.h>
 
 #include "base/log.h"
 #include "model/run_mlx.h"
+#include "model/tensor_arrays.h"
 
 namespace ingle {
 namespace {
@@ -62,56 +60,9 @@ TensorView rows_of(
   return rows;
 }
 
-mx::Dtype to_mlx(TensorType type) {
-  switch (type) {
-    case TensorType::kBool:
-      return mx::bool_;
-    case TensorType::kU8:
-      return mx::uint8;
-    case TensorType::kI8:
-      return mx::int8;
-    case TensorType::kU16:
-      return mx::uint16;
-    case TensorType::kI16:
-      return mx::int16;
-    case TensorType::kF16:
-      return mx::float16;
-    case TensorType::kBF16:
-      return mx::bfloat16;
-    case TensorType::kU32:
-      return mx::uint32;
-    case TensorType::kI32:
-      return mx::int32;
-    case TensorType::kF32:
-      return mx::float32;
-    case TensorType::kU64:
-      return mx::uint64;
-    case TensorType::kI64:
-      return mx::int64;
-    case TensorType::kF64:
-      return mx::float64;
-  }
-  return mx::float32;
-}
-
 bool is_floating(TensorType type) {
   return type == TensorType::kF16 || type == TensorType::kBF16 ||
       type == TensorType::kF32;
-}
-
-// Requires: is_floating(type), or scales of MXFP4.
-FloatType to_float_type(TensorType type) {
-  return type == TensorType::kF16 ? FloatType::kF16
-      : type == TensorType::kBF16 ? FloatType::kBF16
-      : type == TensorType::kU8   ? FloatType::kE8M0
-                                  : FloatType::kF32;
-}
-
-mx::array copy_to_array(const TensorView& tensor, const mx::Shape& shape) {
-  mx::allocator::Data data = mx::allocator::malloc(tensor.bytes.size());
-  std::memcpy(
-      data.buffer().raw_ptr(), tensor.bytes.data(), tensor.bytes.size());
-  return mx::array(std::move(data), shape, to_mlx(tensor.type));
 }
 
 } // namespace
@@ -179,7 +130,8 @@ mx::array WeightSource::load_floats(const TensorView& tensor) const {
   if (only_checks_) {
     return mx::zeros(to_shape(tensor.shape), mx::float32);
   }
-  mx::array loaded = copy_to_array(tensor, to_shape(tensor.shape));
+  const TensorView* const whole[] = {&tensor};
+  mx::array loaded = copy_to_array(whole, to_shape(tensor.shape));
   if (numerics_ != Numerics::kNative && is_floating(tensor.type)) {
     loaded = mx::astype(loaded, mx::float32);
     mx::eval(loaded);
@@ -206,61 +158,73 @@ WeightSource::find_matrix(const std::string& path, int rows, int columns) {
         find_floats(path + ".weight", {rows, columns}));
     return Parts{*weight};
   }
+  INGLE_ASSIGN_OR_RETURN(
+      const Quantization quantization, quantization_of(path));
+  INGLE_ASSIGN_OR_RETURN(
+      const QuantizedTensors found,
+      find_quantized(
+          path,
+          [rows](int width) { return mx::Shape{rows, width}; },
+          columns,
+          quantization));
+  return Parts{
+      *found.weight,
+      *found.scales,
+      found.biases == nullptr ? TensorView{} : *found.biases,
+      quantization};
+}
+
+Status WeightSource::find_groups(
+    const std::string& path,
+    const mx::Shape& shape,
+    QuantizationMode mode,
+    QuantizedTensors& found) {
+  if (mode != QuantizationMode::kMxfp4) {
+    INGLE_ASSIGN_OR_RETURN(found.scales, find_floats(path + ".scales", shape));
+    INGLE_ASSIGN_OR_RETURN(found.biases, find_floats(path + ".biases", shape));
+    return Status::ok();
+  }
+  INGLE_ASSIGN_OR_RETURN(found.scales, find(path + ".scales"));
+  if (found.scales->type != TensorType::kU8) {
+    return fail(path + ".scales", "has to be of type U8, as it is of MXFP4");
+  }
+  return check_shape(path + ".scales", *found.scales, shape);
+}
+
+Result<Quantization> WeightSource::quantization_of(
+    const std::string& path) const {
   const auto quantization = quantization_.of(path);
   if (!quantization) {
     return fail(
         path + ".scales",
         "is there, but config.json says that the module is not quantised");
   }
-  return find_quantized(path, rows, columns, *quantization);
+  return *quantization;
 }
 
-Result<WeightSource::Groups> WeightSource::find_groups(
+Result<WeightSource::QuantizedTensors> WeightSource::find_quantized(
     const std::string& path,
-    const mx::Shape& shape,
-    QuantizationMode mode) {
-  if (mode == QuantizationMode::kMxfp4) {
-    INGLE_ASSIGN_OR_RETURN(const TensorView* scales, find(path + ".scales"));
-    if (scales->type != TensorType::kU8) {
-      return fail(path + ".scales", "has to be of type U8, as it is of MXFP4");
-    }
-    INGLE_RETURN_IF_ERROR(check_shape(path + ".scales", *scales, shape));
-    return Groups{scales};
-  }
-  INGLE_ASSIGN_OR_RETURN(
-      const TensorView* scales, find_floats(path + ".scales", shape));
-  INGLE_ASSIGN_OR_RETURN(
-      const TensorView* biases, find_floats(path + ".biases", shape));
-  return Groups{scales, biases};
-}
-
-Result<WeightSource::Parts> WeightSource::find_quantized(
-    const std::string& path,
-    int rows,
+    const std::function<mx::Shape(int width)>& shape_with,
     int columns,
     const Quantization& quantization) {
-  if (columns % quantization.group_size != 0) {
+  const auto [group_size, bits, mode] = quantization;
+  if (columns % group_size != 0) {
     return fail(
         path + ".weight",
         "has " + std::to_string(columns) +
             " columns, which is not a multiple of the group size " +
-            std::to_string(quantization.group_size));
+            std::to_string(group_size));
   }
   INGLE_ASSIGN_OR_RETURN(const TensorView* weight, find(path + ".weight"));
   if (weight->type != TensorType::kU32) {
     return fail(path + ".weight", "has to be of type U32, as it has scales");
   }
-  INGLE_RETURN_IF_ERROR(check_shape(
-      path + ".weight", *weight, {rows, columns / 32 * quantization.bits}));
-  INGLE_ASSIGN_OR_RETURN(
-      const Groups groups,
-      find_groups(
-          path, {rows, columns / quantization.group_size}, quantization.mode));
-  return Parts{
-      *weight,
-      *groups.scales,
-      groups.biases == nullptr ? TensorView{} : *groups.biases,
-      quantization};
+  INGLE_RETURN_IF_ERROR(
+      check_shape(path + ".weight", *weight, shape_with(columns / 32 * bits)));
+  QuantizedTensors found{weight};
+  INGLE_RETURN_IF_ERROR(
+      find_groups(path, shape_with(columns / group_size), mode, found));
+  return found;
 }
 
 Matrix WeightSource::load_dense(const TensorView& weight) const {
@@ -294,7 +258,8 @@ Matrix WeightSource::load_quantized(const Parts& parts, int columns) const {
              parts.scales.bytes.data(),
              parts.biases.bytes.data()})};
   }
-  mx::array weight = copy_to_array(parts.weight, to_shape(parts.weight.shape));
+  const TensorView* const codes[] = {&parts.weight};
+  mx::array weight = copy_to_array(codes, to_shape(parts.weight.shape));
   mx::array scales = load_floats(parts.scales);
   std::optional<mx::array> biases;
   if (has_biases) {

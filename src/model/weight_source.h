@@ -163,20 +163,27 @@ class WeightSource {
     std::optional<Quantization> quantization{}; // none: dense
   };
   Result<Parts> find_matrix(const std::string& path, int rows, int columns);
-  // Scales, and biases where the mode has any: of this shape.
-  struct Groups {
+  // As config.json says of a module that has scales.
+  Result<Quantization> quantization_of(const std::string& path) const;
+  // Of a matrix, or of many in one tensor. Biases null: the mode has none.
+  struct QuantizedTensors {
+    const TensorView* weight = nullptr;
     const TensorView* scales = nullptr;
     const TensorView* biases = nullptr;
   };
-  Result<Groups> find_groups(
+  // `shape_with`: of each, whose rows are of so many elements. `columns`: of
+  // the values.
+  Result<QuantizedTensors> find_quantized(
       const std::string& path,
-      const mx::Shape& shape,
-      QuantizationMode mode);
-  Result<Parts> find_quantized(
-      const std::string& path,
-      int rows,
+      const std::function<mx::Shape(int width)>& shape_with,
       int columns,
       const Quantization& quantization);
+  // Scales, and biases where the mode has any, of this shape.
+  Status find_groups(
+      const std::string& path,
+      const mx::Shape& shape,
+      QuantizationMode mode,
+      QuantizedTensors& found);
   // Their values as a matrix. `columns`: of the values.
   Result<Matrix> load_matrix(const Parts& parts, int columns) const;
   // What was loaded is not read again.

@@ -11,7 +11,7 @@
 namespace ingle {
 namespace {
 
-constexpr int kGroup = 32; // values of a block
+constexpr int kGroup = kMxfp4.group_size; // values of a block
 constexpr int kBlockBytes = kGroup / 2;
 
 // `bytes` each of the rows of one of so many experts, to where they stand
@@ -99,7 +99,6 @@ mx::array copy_all(
 }
 
 ExpertMatrices copy_blocks(const Blocks& blocks, bool is_native) {
-  constexpr Quantization kMxfp4 = {kGroup, 4, QuantizationMode::kMxfp4};
   mx::array weight =
       copy_all(blocks, blocks.weight, blocks.weight_bytes(), mx::uint32);
   mx::array scales =

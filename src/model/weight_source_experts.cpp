@@ -1,48 +1,13 @@
 // The part of WeightSource that takes the matrices of experts.
-#include <cstring>
-
-#include <mlx/allocator.h>
 #include <mlx/ops.h>
 #include <mlx/transforms.h>
 
 #include "model/run_mlx.h"
+#include "model/tensor_arrays.h"
 #include "model/weight_source.h"
 
 namespace ingle {
 namespace {
-
-// Requires: one of those that floats have, or scales of MXFP4.
-FloatType to_float_type(TensorType type) {
-  return type == TensorType::kF16 ? FloatType::kF16
-      : type == TensorType::kBF16 ? FloatType::kBF16
-      : type == TensorType::kU8   ? FloatType::kE8M0
-                                  : FloatType::kF32;
-}
-
-mx::Dtype to_mlx(TensorType type) {
-  return type == TensorType::kU32 ? mx::uint32
-      : type == TensorType::kU8   ? mx::uint8
-      : type == TensorType::kF16  ? mx::float16
-      : type == TensorType::kBF16 ? mx::bfloat16
-                                  : mx::float32;
-}
-
-// The tensors' bytes, one after the other.
-mx::array copy_to_array(
-    const std::vector<const TensorView*>& tensors,
-    const mx::Shape& shape) {
-  size_t bytes = 0;
-  for (const TensorView* tensor : tensors) {
-    bytes += tensor->bytes.size();
-  }
-  mx::allocator::Data data = mx::allocator::malloc(bytes);
-  auto* to = static_cast<std::byte*>(data.buffer().raw_ptr());
-  for (const TensorView* tensor : tensors) {
-    std::memcpy(to, tensor->bytes.data(), tensor->bytes.size());
-    to += tensor->bytes.size();
-  }
-  return mx::array(std::move(data), shape, to_mlx(tensors.front()->type));
-}
 
 // What one of so many experts has: one tensor of all of them, or one of each.
 const std::byte* part_of(
@@ -100,40 +65,22 @@ Status WeightSource::find_quantized_expert(
     const std::function<mx::Shape(int width)>& shape_with,
     int columns,
     ExpertTensors& found) {
-  const auto quantization = quantization_.of(path);
-  if (!quantization) {
-    return fail(
-        path + ".scales",
-        "is there, but config.json says that the module is not quantised");
-  }
-  const auto [group_size, bits, mode] = *quantization;
-  if (found.quantization && *found.quantization != *quantization) {
+  INGLE_ASSIGN_OR_RETURN(
+      const Quantization quantization, quantization_of(path));
+  if (found.quantization && *found.quantization != quantization) {
     return fail(path + ".weight", "is not quantised as expert 0's is");
   }
-  if (columns % group_size != 0) {
-    return fail(
-        path + ".weight",
-        "has " + std::to_string(columns) +
-            " columns, which is not a multiple of the group size " +
-            std::to_string(group_size));
-  }
   found.quantization = quantization;
-  INGLE_ASSIGN_OR_RETURN(const TensorView* weight, find(path + ".weight"));
-  if (weight->type != TensorType::kU32) {
-    return fail(path + ".weight", "has to be of type U32, as it has scales");
-  }
-  INGLE_RETURN_IF_ERROR(
-      check_shape(path + ".weight", *weight, shape_with(columns / 32 * bits)));
   INGLE_ASSIGN_OR_RETURN(
-      const Groups groups,
-      find_groups(path, shape_with(columns / group_size), mode));
-  found.weights.push_back(weight);
-  found.scales.push_back(groups.scales);
-  if (groups.biases != nullptr) {
-    if (groups.scales->type != groups.biases->type) {
+      const QuantizedTensors own,
+      find_quantized(path, shape_with, columns, quantization));
+  found.weights.push_back(own.weight);
+  found.scales.push_back(own.scales);
+  if (own.biases != nullptr) {
+    if (own.scales->type != own.biases->type) {
       return fail(path + ".biases", "has to be of the type of the scales");
     }
-    found.biases.push_back(groups.biases);
+    found.biases.push_back(own.biases);
   }
   return Status::ok();
 }
