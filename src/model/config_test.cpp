@@ -5,30 +5,15 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "model/testing/config_json.h"
+
 namespace ingle {
 namespace {
 
 using Json = nlohmann::json;
 
-Json valid() {
-  return {
-      {"model_type", "llama"},
-      {"hidden_size", 64},
-      {"intermediate_size", 128},
-      {"num_hidden_layers", 3},
-      {"num_attention_heads", 4},
-      {"num_key_value_heads", 2},
-      {"vocab_size", 288},
-      {"max_position_embeddings", 512},
-      {"rms_norm_eps", 1e-5}};
-}
-
-Status parse_failure(const Json& json) {
-  return parse_model_config(json.dump(), "m/config.json").status();
-}
-
 TEST(ModelConfig, FallbacksAreThoseOfTheEcosystem) {
-  Json json = valid();
+  Json json = valid_config();
   json.erase("num_key_value_heads");
   const auto config = parse_model_config(json.dump(), "m/config.json");
   ASSERT_TRUE(config.is_ok()) << config.status().message();
@@ -49,7 +34,7 @@ TEST(ModelConfig, EachMissingFieldIsNamedWithItsFile) {
         "vocab_size",
         "max_position_embeddings",
         "rms_norm_eps"}) {
-    Json json = valid();
+    Json json = valid_config();
     json.erase(field);
     const Status status = parse_failure(json);
     EXPECT_EQ(status.code(), StatusCode::kCorruption) << field;
@@ -86,7 +71,7 @@ TEST(ModelConfig, WrongTypesAndRangesAreRefused) {
       {"eos_token_id", "2"},
       {"eos_token_id", {1, -2}}};
   for (const auto& [field, value] : bad) {
-    Json json = valid();
+    Json json = valid_config();
     json[field] = value;
     const Status status = parse_failure(json);
     EXPECT_EQ(status.code(), StatusCode::kCorruption) << field << value;
@@ -95,7 +80,7 @@ TEST(ModelConfig, WrongTypesAndRangesAreRefused) {
 }
 
 TEST(ModelConfig, NumberOfLayersHasALimit) {
-  Json json = valid();
+  Json json = valid_config();
   json["num_hidden_layers"] = 4096;
   EXPECT_TRUE(parse_model_config(json.dump(), "m/config.json").is_ok());
   json["num_hidden_layers"] = 4097;
@@ -112,7 +97,7 @@ TEST(ModelConfig, TextThatIsNoJsonIsRefused) {
 }
 
 TEST(ModelConfig, DeepNestingAndDoubledKeysAreRefused) {
-  std::string text = valid().dump();
+  std::string text = valid_config().dump();
   text.back() = ',';
   const std::string deep = text +
       "\"eos_token_id\":" + std::string(300000, '[') +
@@ -127,7 +112,7 @@ TEST(ModelConfig, DeepNestingAndDoubledKeysAreRefused) {
 }
 
 TEST(Acceptance, unsupported_type_message) {
-  Json json = valid();
+  Json json = valid_config();
   json["model_type"] = "mamba";
   const Status status = parse_failure(json);
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
@@ -148,7 +133,7 @@ TEST(Acceptance, unsupported_type_message) {
 }
 
 TEST(Acceptance, assistant_drafter_refused) {
-  Json json = valid();
+  Json json = valid_config();
   json["model_type"] = "gemma4_assistant";
   const Status status = parse_failure(json);
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
@@ -166,14 +151,14 @@ TEST(ModelConfig, VariantsThatChangeTheResultAreRefused) {
       {"quantization", {{"bits", 4}, {"group_size", 64}, {"mode", "mxfp4"}}},
       {"quantization", {{"bits", 8}, {"group_size", 32}, {"mode", "mxfp4"}}}};
   for (const auto& [field, value] : variants) {
-    Json json = valid();
+    Json json = valid_config();
     json[field] = value;
     EXPECT_EQ(parse_failure(json).code(), StatusCode::kUnsupported) << field;
   }
 }
 
 TEST(ModelConfig, FamiliesDifferWhereTheirFieldsAreAbsent) {
-  Json json = valid();
+  Json json = valid_config();
   json["head_dim"] = 32;
   const auto parse = [&](const char* type) {
     json["model_type"] = type;
@@ -196,7 +181,7 @@ TEST(ModelConfig, FamiliesDifferWhereTheirFieldsAreAbsent) {
 }
 
 TEST(ModelConfig, LaterFamiliesDifferWhereTheirFieldsAreAbsent) {
-  Json json = valid();
+  Json json = valid_config();
   json["head_dim"] = 32;
   json["sliding_window"] = 24;
   json["rope_parameters"] = {{"rope_type", "default"}};
@@ -224,7 +209,7 @@ TEST(ModelConfig, LaterFamiliesDifferWhereTheirFieldsAreAbsent) {
 
 // Spec C2.
 TEST(ModelConfig, MiniCpm5IsALlama) {
-  Json json = valid();
+  Json json = valid_config();
   json["hidden_size"] = 1536;
   json["num_hidden_layers"] = 24;
   json["num_attention_heads"] = 16;
@@ -242,7 +227,7 @@ TEST(ModelConfig, MiniCpm5IsALlama) {
 }
 
 TEST(ModelConfig, Phi3WantsItsScalingWhole) {
-  Json json = valid();
+  Json json = valid_config();
   json["model_type"] = "phi3";
   json["original_max_position_embeddings"] = 256;
   json["rope_scaling"] = {
@@ -264,7 +249,7 @@ TEST(ModelConfig, Phi3WantsItsScalingWhole) {
 
 TEST(ModelConfig, WindowsThatQwenHasWithoutNamingLayersAreRefused) {
   for (const char* type : {"qwen2", "qwen3"}) {
-    Json json = valid();
+    Json json = valid_config();
     json["model_type"] = type;
     json["head_dim"] = 16;
     json["sliding_window"] = 24;
@@ -280,7 +265,7 @@ TEST(ModelConfig, WindowsThatQwenHasWithoutNamingLayersAreRefused) {
 }
 
 TEST(ModelConfig, WindowedLayersHaveTheRopeThatIsSaidOfThem) {
-  Json json = valid();
+  Json json = valid_config();
   json["sliding_window"] = 24;
   json["layer_types"] = {
       "sliding_attention", "full_attention", "sliding_attention"};
@@ -329,7 +314,7 @@ TEST(ModelConfig, WindowsAreThoseOfTheirLayers) {
     }
     return result;
   };
-  Json json = valid();
+  Json json = valid_config();
   json["sliding_window"] = 24;
   EXPECT_EQ(windows(json), (std::vector<int>{0, 0, 0}));
   json["layer_types"] = {
@@ -364,7 +349,7 @@ TEST(ModelConfig, FieldsOfAFamilyAreChecked) {
       {"smollm3", "no_rope_layers", "all"},
       {"smollm3", "no_rope_layer_interval", 0}};
   for (const auto& [type, field, value] : bad) {
-    Json json = valid();
+    Json json = valid_config();
     json["model_type"] = type;
     json[field] = value;
     const Status status = parse_failure(json);
@@ -375,7 +360,7 @@ TEST(ModelConfig, FieldsOfAFamilyAreChecked) {
 }
 
 TEST(ModelConfig, WrapperHasTheFamilyOfItsText) {
-  Json json = {{"model_type", "mistral3"}, {"text_config", valid()}};
+  Json json = {{"model_type", "mistral3"}, {"text_config", valid_config()}};
   Json& text = json["text_config"];
   const auto parse = [&] {
     auto config = parse_model_config(json.dump(), "m/config.json");
@@ -398,7 +383,7 @@ TEST(ModelConfig, WrapperHasTheFamilyOfItsText) {
 }
 
 TEST(ModelConfig, TokensThatEndAreThoseOfTheTextAndOfTheWhole) {
-  Json json = {{"model_type", "mistral3"}, {"text_config", valid()}};
+  Json json = {{"model_type", "mistral3"}, {"text_config", valid_config()}};
   const auto eos = [&] {
     return parse_model_config(json.dump(), "m/config.json")->eos;
   };
@@ -428,7 +413,7 @@ TEST(ModelConfig, HeadThatOnlyTheTextSaysIsThereIsAsTheWeightsHaveIt) {
               {false, false, false},
               {false, true, kNothing}};
   for (const auto& [text, whole, expected] : cases) {
-    Json json = {{"model_type", "mistral3"}, {"text_config", valid()}};
+    Json json = {{"model_type", "mistral3"}, {"text_config", valid_config()}};
     if (text) {
       json["text_config"]["tie_word_embeddings"] = *text;
     }

@@ -2,32 +2,16 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "model/config.h"
+#include "model/testing/config_json.h"
 
 namespace ingle {
 namespace {
 
 using Json = nlohmann::json;
 
-Json valid() {
-  return {
-      {"model_type", "llama"},
-      {"hidden_size", 64},
-      {"intermediate_size", 128},
-      {"num_hidden_layers", 3},
-      {"num_attention_heads", 4},
-      {"vocab_size", 288},
-      {"max_position_embeddings", 512},
-      {"rms_norm_eps", 1e-5}};
-}
-
-Status parse_failure(const Json& json) {
-  return parse_model_config(json.dump(), "m/config.json").status();
-}
-
 // Acceptance 199.
 TEST(QuantizationConfig, config_overrides_and_false_quant) {
-  Json json = valid();
+  Json json = valid_config();
   json["quantization"] = {
       {"bits", 4},
       {"group_size", 32},
@@ -42,7 +26,7 @@ TEST(QuantizationConfig, config_overrides_and_false_quant) {
 }
 
 TEST(QuantizationConfig, Mxfp4IsAModeOfAModuleOrHowAModelWasPublished) {
-  Json json = valid();
+  Json json = valid_config();
   json["quantization"] = {
       {"bits", 8},
       {"group_size", 64},
@@ -66,7 +50,7 @@ TEST(QuantizationConfig, Mxfp4IsAModeOfAModuleOrHowAModelWasPublished) {
 TEST(QuantizationConfig, MethodsOfQuantisationOfOthersAreRefusedByName) {
   for (const char* method :
        {"fp8", "compressed-tensors", "gptq", "awq", "bitsandbytes"}) {
-    Json json = valid();
+    Json json = valid_config();
     json["quantization_config"] = {
         {"quant_method", method}, {"bits", 4}, {"group_size", 128}};
     const Status status = parse_failure(json);
@@ -88,7 +72,7 @@ TEST(QuantizationConfig, QuantisationIsNamedByTheKeyThatTheFileHas) {
         {{"quant_method", 4}},
         {{"bits", 7}, {"group_size", 32}}};
     for (const Json& value : wrong) {
-      Json json = valid();
+      Json json = valid_config();
       json[key] = value;
       EXPECT_EQ(parse_failure(json).message().find("m/config.json: " + key), 0u)
           << parse_failure(json).message();

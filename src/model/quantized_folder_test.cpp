@@ -21,13 +21,7 @@ namespace ingle {
 namespace {
 
 const std::vector<Json>& cases() {
-  static const auto* all = [] {
-    const auto text = make_posix_file_system()->read(
-        std::string(INGLE_TEST_DATA) + "/quantize.json");
-    const Json golden = Json::parse(*text);
-    return new std::vector<Json>(
-        golden["cases"].begin(), golden["cases"].end());
-  }();
+  static const auto* all = new std::vector<Json>(golden_cases("quantize.json"));
   return *all;
 }
 
@@ -52,13 +46,8 @@ void write_source(
     const std::string& folder,
     const Json& of,
     TensorType floats = TensorType::kF32) {
-  TinyModel tiny{of["config"].dump(), {}, false, floats};
-  for (const Json& tensor : of["tensors"]) {
-    tiny.tensors.push_back({tensor[0], tensor[1]});
-    if (tensor[2].is_number()) {
-      tiny.tensors.back().exponent = tensor[2].get<int>();
-    }
-  }
+  TinyModel tiny = tiny_model_of(of, of["config"]);
+  tiny.floats = floats;
   ASSERT_TRUE(write_tiny_model(fs, folder, tiny).is_ok());
   ASSERT_TRUE(write_file(
                   fs,
@@ -165,12 +154,7 @@ double cosine_of_logits(FileSystem& fs, const char* one, const char* other) {
       return 0;
     }
     KvState kv = (*model)->make_kv();
-    const std::vector<TokenId> tokens = {5, 80, 7, 200};
-    const Row row{tokens, &kv, Logits::kLast};
-    const auto out = run_step(**model, {&row, 1});
-    EXPECT_TRUE(out.is_ok()) << out.status().message();
-    const float* data = (*out)->data<float>();
-    logits.emplace_back(data, data + (*model)->config().vocab_size);
+    logits.push_back(step(**model, kv, std::vector<TokenId>{5, 80, 7, 200}));
   }
   const auto product = [](const auto& x, const auto& y) {
     return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);

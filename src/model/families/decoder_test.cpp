@@ -10,21 +10,14 @@
 
 #include "model/load_model.h"
 #include "model/model.h"
-#include "model/testing/tiny_model.h"
+#include "model/testing/golden_models.h"
 
 namespace ingle {
 namespace {
 
-using Json = nlohmann::json;
-
 const std::vector<Json>& family_cases() {
-  static const auto* cases = [] {
-    const auto text = make_posix_file_system()->read(
-        std::string(INGLE_TEST_DATA) + "/tiny_families.json");
-    const Json golden = Json::parse(*text);
-    return new std::vector<Json>(
-        golden["cases"].begin(), golden["cases"].end());
-  }();
+  static const auto* cases =
+      new std::vector<Json>(golden_cases("tiny_families.json"));
   return *cases;
 }
 
@@ -39,14 +32,8 @@ class DecoderTest : public testing::TestWithParam<size_t> {
       const Json& config,
       Numerics numerics,
       TensorType floats = TensorType::kF32) {
-    TinyModel tiny{
-        config.dump(), {}, golden()["config"].contains("quantization"), floats};
-    for (const Json& tensor : golden()["tensors"]) {
-      tiny.tensors.push_back({tensor[0], tensor[1]});
-      if (tensor[2].is_number()) {
-        tiny.tensors.back().exponent = tensor[2].get<int>();
-      }
-    }
+    TinyModel tiny = tiny_model_of(golden(), config);
+    tiny.floats = floats;
     const auto fs = make_memory_file_system();
     EXPECT_TRUE(write_tiny_model(*fs, "/tiny", tiny).is_ok());
     return load_model(*fs, "/tiny", {.numerics = numerics, .threads = 1});
@@ -54,12 +41,7 @@ class DecoderTest : public testing::TestWithParam<size_t> {
   // After a short prompt.
   static std::vector<float> logits_of(const Model& model) {
     KvState kv = model.make_kv();
-    const std::vector<TokenId> tokens = {5, 80, 7, 200};
-    const Row row{tokens, &kv, Logits::kLast};
-    const auto logits = run_step(model, {&row, 1});
-    EXPECT_TRUE(logits.is_ok()) << logits.status().message();
-    const float* data = (*logits)->data<float>();
-    return {data, data + model.config().vocab_size};
+    return step(model, kv, std::vector<TokenId>{5, 80, 7, 200});
   }
 };
 

@@ -44,12 +44,10 @@ class Gemma4Test : public testing::TestWithParam<ModelRun> {
   std::unique_ptr<const Model> model;
 };
 
-std::vector<ModelRun> kernel_runs() {
-  std::vector<RunOptions> all = near_runs();
-  all.push_back({.numerics = Numerics::kFast, .threads = 2});
+std::vector<ModelRun> runs_of_each_shape() {
   std::vector<ModelRun> runs;
   for (const char* name : {kSmall, kMixture}) {
-    for (const RunOptions& run : all) {
+    for (const RunOptions& run : kernel_runs()) {
       runs.push_back({name, run});
     }
   }
@@ -64,7 +62,7 @@ std::string name_of(const testing::TestParamInfo<ModelRun>& each) {
 INSTANTIATE_TEST_SUITE_P(
     Runs,
     Gemma4Test,
-    testing::ValuesIn(kernel_runs()),
+    testing::ValuesIn(runs_of_each_shape()),
     name_of);
 
 // Some want all their logits, one wants none: a layer's own inputs are those
@@ -100,15 +98,7 @@ TEST_P(Gemma4Test, RowsOfAnyLengthTogetherEqualThemselvesAlone) {
 }
 
 TEST_P(Gemma4Test, RestoredSnapshotContinuesAsIfNeverLeft) {
-  const auto prompt = some_tokens(60);
-  KvState kv = model->make_kv();
-  step(*model, kv, std::span(prompt).first(30));
-  const KvSnapshot snapshot = kv.snapshot(30);
-  const auto expected = step(*model, kv, std::span(prompt).subspan(30));
-  for (int i = 0; i < 2; ++i) { // one that goes on does not change it
-    KvState restored = snapshot.restore();
-    EXPECT_EQ(step(*model, restored, std::span(prompt).subspan(30)), expected);
-  }
+  expect_restored_snapshot_continues(*model);
 }
 
 TEST_P(Gemma4Test, StateIsAsBeforeAFailedStepAndMayBeCut) {

@@ -18,12 +18,6 @@ Json golden_case(const std::string& name) {
   return golden_case_in("tiny_gpt_oss.json", name);
 }
 
-std::vector<RunOptions> kernel_runs() {
-  std::vector<RunOptions> runs = near_runs();
-  runs.push_back({.numerics = Numerics::kFast, .threads = 2});
-  return runs;
-}
-
 using Param = std::tuple<RunOptions, const char*>;
 
 class GptOssTest : public testing::TestWithParam<Param> {
@@ -53,41 +47,16 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Far past the window.
 TEST_P(GptOssTest, AnyCutOfAPromptGivesTheSameBits) {
-  const auto prompt = some_tokens(600);
-  KvState at_once = model->make_kv();
-  const auto expected = step(*model, at_once, prompt);
-  for (const size_t size : {1, 7, 50, 300}) {
-    KvState kv = model->make_kv();
-    std::vector<float> logits;
-    for (size_t begin = 0; begin < prompt.size(); begin += size) {
-      const size_t count = std::min(size, prompt.size() - begin);
-      logits = step(*model, kv, std::span(prompt).subspan(begin, count));
-    }
-    EXPECT_EQ(logits, expected) << size;
-  }
+  expect_any_cut_gives_the_same_bits(*model, 600, {1, 7, 50, 300});
 }
 
 TEST_P(GptOssTest, RowsOfAnyLengthTogetherEqualThemselvesAlone) {
-  const std::vector<std::vector<TokenId>> prompts = {
-      some_tokens(1, 2), some_tokens(33, 3), some_tokens(1, 7), some_tokens(7)};
-  std::vector<std::vector<float>> alone;
-  std::vector<KvState> together;
-  std::vector<Row> rows;
-  for (const auto& prompt : prompts) {
-    KvState kv = model->make_kv();
-    alone.push_back(step(*model, kv, prompt));
-    together.push_back(model->make_kv());
-  }
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    rows.push_back({prompts[i], &together[i], Logits::kLast});
-  }
-  const auto logits = run_step(*model, rows);
-  ASSERT_TRUE(logits.is_ok());
-  const auto size = static_cast<size_t>(model->config().vocab_size);
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    const float* data = (*logits)->data<float>() + i * size;
-    EXPECT_EQ(std::vector(data, data + size), alone[i]) << i;
-  }
+  expect_rows_equal_themselves_alone(
+      *model,
+      {some_tokens(1, 2),
+       some_tokens(33, 3),
+       some_tokens(1, 7),
+       some_tokens(7)});
 }
 
 std::vector<int> windows_of(const Json& golden) {

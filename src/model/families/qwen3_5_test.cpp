@@ -24,9 +24,8 @@ class Qwen3_5Test : public testing::TestWithParam<RunOptions> {
       std::move(load_golden(GetParam(), golden_case("qwen3_5_4bit"))).value();
 };
 
-std::vector<RunOptions> kernel_runs() {
-  std::vector<RunOptions> runs = near_runs();
-  runs.push_back({.numerics = Numerics::kFast, .threads = 2});
+std::vector<RunOptions> runs_with_few_bits() {
+  std::vector<RunOptions> runs = kernel_runs();
   runs.push_back(
       {.numerics = Numerics::kNear,
        .threads = 2,
@@ -38,7 +37,7 @@ std::vector<RunOptions> kernel_runs() {
 INSTANTIATE_TEST_SUITE_P(
     Runs,
     Qwen3_5Test,
-    testing::ValuesIn(kernel_runs()),
+    testing::ValuesIn(runs_with_few_bits()),
     [](const auto& each) {
       return each.param.numerics == Numerics::kFast ? "fast"
           : each.param.isa.empty()                  ? "kv8"
@@ -47,43 +46,12 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Acceptance 203, through a model.
 TEST_P(Qwen3_5Test, gdn_chunk_invariance) {
-  const auto prompt = some_tokens(120);
-  KvState at_once = model->make_kv();
-  const auto expected = step(*model, at_once, prompt);
-  for (const size_t size : {1, 7, 16, 50}) {
-    KvState kv = model->make_kv();
-    std::vector<float> logits;
-    for (size_t begin = 0; begin < prompt.size(); begin += size) {
-      const size_t count = std::min(size, prompt.size() - begin);
-      logits = step(*model, kv, std::span(prompt).subspan(begin, count));
-    }
-    EXPECT_EQ(logits, expected) << size;
-  }
+  expect_any_cut_gives_the_same_bits(*model, 120, {1, 7, 16, 50});
 }
 
 TEST_P(Qwen3_5Test, RowsOfAnyLengthTogetherEqualThemselvesAlone) {
-  const std::vector<std::vector<TokenId>> prompts = {
-      some_tokens(1, 2), some_tokens(33, 3), some_tokens(7, 1)};
-  std::vector<std::vector<float>> alone;
-  std::vector<KvState> together;
-  for (const auto& prompt : prompts) {
-    // Each goes on from somewhere.
-    KvState kv = model->make_kv();
-    step(*model, kv, some_tokens(20, prompt[0]));
-    together.push_back(kv.snapshot(20).restore());
-    alone.push_back(step(*model, kv, prompt));
-  }
-  std::vector<Row> rows;
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    rows.push_back({prompts[i], &together[i], Logits::kLast});
-  }
-  const auto logits = run_step(*model, rows);
-  ASSERT_TRUE(logits.is_ok());
-  const auto size = static_cast<size_t>(model->config().vocab_size);
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    const float* data = (*logits)->data<float>() + i * size;
-    EXPECT_EQ(std::vector(data, data + size), alone[i]) << i;
-  }
+  expect_rows_equal_themselves_alone(
+      *model, {some_tokens(1, 2), some_tokens(33, 3), some_tokens(7, 1)}, 20);
 }
 
 TEST_P(Qwen3_5Test, StateIsCutOnlyToWhereItStands) {
@@ -96,15 +64,7 @@ TEST_P(Qwen3_5Test, StateIsCutOnlyToWhereItStands) {
 }
 
 TEST_P(Qwen3_5Test, RestoredSnapshotContinuesAsIfNeverLeft) {
-  const auto prompt = some_tokens(60);
-  KvState kv = model->make_kv();
-  step(*model, kv, std::span(prompt).first(30));
-  const KvSnapshot snapshot = kv.snapshot(30);
-  const auto expected = step(*model, kv, std::span(prompt).subspan(30));
-  for (int i = 0; i < 2; ++i) { // one that goes on does not change it
-    KvState restored = snapshot.restore();
-    EXPECT_EQ(step(*model, restored, std::span(prompt).subspan(30)), expected);
-  }
+  expect_restored_snapshot_continues(*model);
 }
 
 TEST_P(Qwen3_5Test, StateIsAsBeforeAFailedStep) {

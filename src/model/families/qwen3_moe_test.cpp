@@ -36,16 +36,13 @@ class MixtureTest : public testing::TestWithParam<KernelRun> {
   std::unique_ptr<const Model> model;
 };
 
-std::vector<KernelRun> kernel_runs() {
+std::vector<KernelRun> runs_of_each_family() {
   std::vector<KernelRun> runs;
   for (const std::string model : {"qwen3_moe", "qwen3_next", "qwen3_5_moe"}) {
-    for (const RunOptions& options : near_runs()) {
-      runs.push_back({model + "_" + options.isa, model + "_4bit", options});
+    for (const RunOptions& options : kernel_runs()) {
+      const std::string how = options.isa.empty() ? "fast" : options.isa;
+      runs.push_back({model + "_" + how, model + "_4bit", options});
     }
-    runs.push_back(
-        {model + "_fast",
-         model + "_4bit",
-         {.numerics = Numerics::kFast, .threads = 2}});
   }
   return runs;
 }
@@ -53,45 +50,20 @@ std::vector<KernelRun> kernel_runs() {
 INSTANTIATE_TEST_SUITE_P(
     Runs,
     MixtureTest,
-    testing::ValuesIn(kernel_runs()),
+    testing::ValuesIn(runs_of_each_family()),
     [](const auto& each) { return each.param.name; });
 
 TEST_P(MixtureTest, AnyCutOfAPromptGivesTheSameBits) {
-  const auto prompt = some_tokens(120);
-  KvState at_once = model->make_kv();
-  const auto expected = step(*model, at_once, prompt);
-  for (const size_t size : {1, 7, 16, 50}) {
-    KvState kv = model->make_kv();
-    std::vector<float> logits;
-    for (size_t begin = 0; begin < prompt.size(); begin += size) {
-      const size_t count = std::min(size, prompt.size() - begin);
-      logits = step(*model, kv, std::span(prompt).subspan(begin, count));
-    }
-    EXPECT_EQ(logits, expected) << size;
-  }
+  expect_any_cut_gives_the_same_bits(*model, 120, {1, 7, 16, 50});
 }
 
 TEST_P(MixtureTest, RowsOfAnyLengthTogetherEqualThemselvesAlone) {
-  const std::vector<std::vector<TokenId>> prompts = {
-      some_tokens(1, 2), some_tokens(33, 3), some_tokens(1, 7), some_tokens(7)};
-  std::vector<std::vector<float>> alone;
-  std::vector<KvState> together;
-  std::vector<Row> rows;
-  for (const auto& prompt : prompts) {
-    KvState kv = model->make_kv();
-    alone.push_back(step(*model, kv, prompt));
-    together.push_back(model->make_kv());
-  }
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    rows.push_back({prompts[i], &together[i], Logits::kLast});
-  }
-  const auto logits = run_step(*model, rows);
-  ASSERT_TRUE(logits.is_ok());
-  const auto size = static_cast<size_t>(model->config().vocab_size);
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    const float* data = (*logits)->data<float>() + i * size;
-    EXPECT_EQ(std::vector(data, data + size), alone[i]) << i;
-  }
+  expect_rows_equal_themselves_alone(
+      *model,
+      {some_tokens(1, 2),
+       some_tokens(33, 3),
+       some_tokens(1, 7),
+       some_tokens(7)});
 }
 
 TEST(Qwen3Moe, LayersHaveExpertsByStepButForThoseListed) {

@@ -1,6 +1,7 @@
 // Tiny models of the goldens in tests/data, and how tests run them.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -36,10 +37,9 @@ inline Json golden_case_in(const std::string& file, const std::string& name) {
   return {};
 }
 
-// The case's model, in the folder /tiny.
-inline std::unique_ptr<FileSystem> write_golden_model(const Json& golden) {
-  TinyModel tiny{
-      golden["config"].dump(), {}, golden["config"].contains("quantization")};
+// The case's model, with another config, maybe.
+inline TinyModel tiny_model_of(const Json& golden, const Json& config) {
+  TinyModel tiny{config.dump(), {}, golden["config"].contains("quantization")};
   for (const Json& tensor : golden["tensors"]) {
     tiny.tensors.push_back({tensor[0], tensor[1]});
     TinyTensor& made = tiny.tensors.back();
@@ -51,8 +51,15 @@ inline std::unique_ptr<FileSystem> write_golden_model(const Json& golden) {
                                        : TinyForm::kExponents;
     }
   }
+  return tiny;
+}
+
+// In the folder /tiny.
+inline std::unique_ptr<FileSystem> write_golden_model(const Json& golden) {
   auto fs = make_memory_file_system();
-  EXPECT_TRUE(write_tiny_model(*fs, "/tiny", tiny).is_ok());
+  EXPECT_TRUE(
+      write_tiny_model(*fs, "/tiny", tiny_model_of(golden, golden["config"]))
+          .is_ok());
   return fs;
 }
 
@@ -74,6 +81,13 @@ inline std::vector<RunOptions> near_runs() {
   return runs;
 }
 
+// Those, and fast.
+inline std::vector<RunOptions> kernel_runs() {
+  std::vector<RunOptions> runs = near_runs();
+  runs.push_back({.numerics = Numerics::kFast, .threads = 2});
+  return runs;
+}
+
 // The logits after the last of the tokens.
 inline std::vector<float>
 step(const Model& model, KvState& kv, std::span<const TokenId> tokens) {
@@ -90,6 +104,70 @@ inline std::vector<TokenId> some_tokens(int n, int seed = 1) {
     tokens.push_back((i * 37 + seed * 101) % 256);
   }
   return tokens;
+}
+
+// What every model promises on the kernels.
+
+// Of a prompt in pieces of each of these sizes.
+inline void expect_any_cut_gives_the_same_bits(
+    const Model& model,
+    int length,
+    const std::vector<size_t>& sizes) {
+  const auto prompt = some_tokens(length);
+  KvState at_once = model.make_kv();
+  const auto expected = step(model, at_once, prompt);
+  for (const size_t size : sizes) {
+    KvState kv = model.make_kv();
+    std::vector<float> logits;
+    for (size_t begin = 0; begin < prompt.size(); begin += size) {
+      const size_t count = std::min(size, prompt.size() - begin);
+      logits = step(model, kv, std::span(prompt).subspan(begin, count));
+    }
+    EXPECT_EQ(logits, expected) << size;
+  }
+}
+
+// Each goes on from `before` tokens of its own.
+inline void expect_rows_equal_themselves_alone(
+    const Model& model,
+    const std::vector<std::vector<TokenId>>& prompts,
+    int before = 0) {
+  std::vector<std::vector<float>> alone;
+  std::vector<KvState> together;
+  for (const auto& prompt : prompts) {
+    KvState kv = model.make_kv();
+    if (before > 0) {
+      step(model, kv, some_tokens(before, prompt[0]));
+      together.push_back(kv.snapshot(before).restore());
+    } else {
+      together.push_back(model.make_kv());
+    }
+    alone.push_back(step(model, kv, prompt));
+  }
+  std::vector<Row> rows;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    rows.push_back({prompts[i], &together[i], Logits::kLast});
+  }
+  const auto logits = run_step(model, rows);
+  ASSERT_TRUE(logits.is_ok()) << logits.status().message();
+  const auto size = static_cast<size_t>(model.config().vocab_size);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const float* data = (*logits)->data<float>() + i * size;
+    EXPECT_EQ(std::vector(data, data + size), alone[i]) << i;
+  }
+}
+
+// Also twice: one that goes on does not change it.
+inline void expect_restored_snapshot_continues(const Model& model) {
+  const auto prompt = some_tokens(60);
+  KvState kv = model.make_kv();
+  step(model, kv, std::span(prompt).first(30));
+  const KvSnapshot snapshot = kv.snapshot(30);
+  const auto expected = step(model, kv, std::span(prompt).subspan(30));
+  for (int i = 0; i < 2; ++i) {
+    KvState restored = snapshot.restore();
+    EXPECT_EQ(step(model, restored, std::span(prompt).subspan(30)), expected);
+  }
 }
 
 // Fails in a step's evaluation, when all layers have been moved on.
