@@ -244,9 +244,12 @@ Result<BenchSession> BenchSession::load(
     const RunOptions& options,
     std::stop_token stop,
     const OnProgress& on_progress) {
-  INGLE_ASSIGN_OR_RETURN(auto served, load_served_model(fs, clock, folder, {}));
   INGLE_ASSIGN_OR_RETURN(
-      auto model, load_model(fs, folder, options, stop, on_progress));
+      const ModelConfig config, read_model_config(fs, folder));
+  INGLE_ASSIGN_OR_RETURN(
+      auto served, load_served_model(fs, clock, folder, config, {}));
+  INGLE_ASSIGN_OR_RETURN(
+      auto model, load_model(fs, folder, config, options, stop, on_progress));
   return BenchSession(
       std::move(model), std::move(served), clock, std::move(stop));
 }

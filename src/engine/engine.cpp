@@ -107,15 +107,18 @@ class Engine::Runner {
 
   Result<std::shared_ptr<const ServedModel>> load(std::stop_token stop) {
     INGLE_ASSIGN_OR_RETURN(const auto memory_context, fit(options_, fs_));
+    const std::string& folder = options_.model_folder;
+    INGLE_ASSIGN_OR_RETURN(
+        const ModelConfig config, read_model_config(fs_, folder));
     INGLE_ASSIGN_OR_RETURN(
         auto served,
-        load_served_model(
-            fs_, clock_, options_.model_folder, options_.defaults));
+        load_served_model(fs_, clock_, folder, config, options_.defaults));
     INGLE_ASSIGN_OR_RETURN(
         model_,
         load_model(
             fs_,
-            options_.model_folder,
+            folder,
+            config,
             options_.run,
             std::move(stop),
             options_.on_load_progress));

@@ -5,7 +5,6 @@
 #include "base/free_memory.h"
 #include "engine/generator.h"
 #include "model/field_reader.h"
-#include "model/load_model.h"
 #include "weights/strict_json.h"
 
 namespace ingle {
@@ -159,9 +158,8 @@ Result<std::shared_ptr<ServedModel>> load_served_model(
     FileSystem& fs,
     const Clock& clock,
     const std::string& folder,
+    const ModelConfig& config,
     const GenerationDefaults& overrides) {
-  INGLE_ASSIGN_OR_RETURN(
-      const ModelConfig config, read_model_config(fs, folder));
   auto model = std::make_shared<ServedModel>();
   model->name = base_name(folder);
   model->created = clock.since_epoch();

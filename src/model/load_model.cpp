@@ -41,12 +41,11 @@ Result<ModelConfig> read_model_config(
 Result<std::unique_ptr<const Model>> load_model(
     FileSystem& fs,
     const std::string& folder,
+    const ModelConfig& config,
     RunOptions options,
     std::stop_token stop,
     std::function<void(uint64_t done, uint64_t total)> on_progress) {
   INGLE_ASSIGN_OR_RETURN(auto kernels, start_threads(options, fs));
-  INGLE_ASSIGN_OR_RETURN(
-      const ModelConfig config, read_model_config(fs, folder));
   INGLE_ASSIGN_OR_RETURN(
       const KvQuantizations kv, kv_quantizations(fs, folder, config, options));
   INGLE_ASSIGN_OR_RETURN(const auto files, WeightFolder::open(fs, folder));
@@ -62,6 +61,17 @@ Result<std::unique_ptr<const Model>> load_model(
       auto model, load_decoder(config, kv, weights, std::move(kernels)));
   INGLE_RETURN_IF_ERROR(weights.check_all_used());
   return model;
+}
+
+Result<std::unique_ptr<const Model>> load_model(
+    FileSystem& fs,
+    const std::string& folder,
+    RunOptions options,
+    std::stop_token stop) {
+  INGLE_ASSIGN_OR_RETURN(
+      const ModelConfig config, read_model_config(fs, folder));
+  return load_model(
+      fs, folder, config, std::move(options), std::move(stop), {});
 }
 
 Result<std::set<std::string>> check_weights(

@@ -23,8 +23,8 @@ Result<ModelConfig> read_model_config(
     FileSystem& fs,
     const std::string& folder);
 
-// Reads config.json and the weights in `folder`, picks the family and accounts
-// for every tensor. The files are not needed afterwards. `on_progress` is told,
+// Reads the weights in `folder`, whose config this is, and accounts for every
+// tensor. The files are not needed afterwards. `on_progress` is told,
 // on this thread, of how many bytes of weights are loaded.
 //
 // Threads: the thread that will run the model: MLX arrays stay with the thread
@@ -35,9 +35,17 @@ Result<ModelConfig> read_model_config(
 Result<std::unique_ptr<const Model>> load_model(
     FileSystem& fs,
     const std::string& folder,
+    const ModelConfig& config,
     RunOptions options,
     std::stop_token stop = {},
     std::function<void(uint64_t done, uint64_t total)> on_progress = {});
+
+// The same of the config that is there.
+Result<std::unique_ptr<const Model>> load_model(
+    FileSystem& fs,
+    const std::string& folder,
+    RunOptions options,
+    std::stop_token stop = {});
 
 // Whether the weights have the names, types and shapes that the config asks
 // for, from their headers alone. Gives the names of those that the model does
