@@ -12,6 +12,8 @@ import sentencepiece
 from mlx_lm.models.gemma3_text import Model, ModelArgs
 from sentencepiece import sentencepiece_model_pb2
 
+from gguf_model import GgufModel, hf_name
+
 NAMES = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
@@ -32,14 +34,9 @@ SPECIAL = {"unk": "unknown", "bos": "bos", "eos": "eos", "pad": "padding"}
 GROUP = 32
 
 
-class GgufGemma3:
+class GgufGemma3(GgufModel):
     def __init__(self, path):
-        self.reader = gguf.GGUFReader(path)
-        if self.field("general.architecture") != "gemma3":
-            raise ValueError(f"{path}: not a gemma3 GGUF")
-
-    def field(self, name):
-        return self.reader.fields[name].contents()
+        super().__init__(path, "gemma3")
 
     def model(self, requantise=True):
         """With `requantise` a type that MLX has no form for is at 8 bits, as
@@ -52,7 +49,7 @@ class GgufGemma3:
                 value = value - np.float32(1)
             elif requantise and tensor.tensor_type.name == "Q6_K":
                 value = requantised(value)
-            weights[hf_name(tensor.name)] = mx.array(value)
+            weights[hf_name(tensor.name, NAMES)] = mx.array(value)
         model = Model(
             ModelArgs(
                 model_type="gemma3_text",
@@ -115,12 +112,3 @@ def requantised(value):
     scale = (groups.max(axis=1, keepdims=True) - low) / np.float32(255)
     steps = (groups - low) / np.where(scale > 0, scale, 1)
     return (scale * np.floor(steps + 0.5) + low).reshape(value.shape)
-
-
-def hf_name(name):
-    if name == "token_embd.weight":
-        return "model.embed_tokens.weight"
-    if name == "output_norm.weight":
-        return "model.norm.weight"
-    _, layer, part, kind = name.split(".")
-    return f"model.layers.{layer}.{NAMES[part]}.{kind}"

@@ -11,6 +11,8 @@ import numpy as np
 import tokenizers
 from mlx_lm.models.llama import Model, ModelArgs
 
+from gguf_model import GgufModel, hf_name
+
 NAMES = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
@@ -24,14 +26,9 @@ NAMES = {
 }
 
 
-class GgufLlama:
+class GgufLlama(GgufModel):
     def __init__(self, path):
-        self.reader = gguf.GGUFReader(path)
-        if self.field("general.architecture") != "llama":
-            raise ValueError(f"{path}: not a llama GGUF")
-
-    def field(self, name):
-        return self.reader.fields[name].contents()
+        super().__init__(path, "llama")
 
     def model(self):
         heads = self.field("llama.attention.head_count")
@@ -43,7 +40,8 @@ class GgufLlama:
                 value = unpermute(value, heads)
             elif ".attn_k." in tensor.name:
                 value = unpermute(value, kv_heads)
-            weights[hf_name(tensor.name)] = mx.array(value.astype(np.float32))
+            value = value.astype(np.float32)
+            weights[hf_name(tensor.name, NAMES)] = mx.array(value)
         model = Model(
             ModelArgs(
                 model_type="llama",
@@ -100,17 +98,6 @@ def render(template, messages):
     return environment.from_string(template).render(
         messages=messages, add_generation_prompt=True
     )
-
-
-def hf_name(name):
-    if name == "token_embd.weight":
-        return "model.embed_tokens.weight"
-    if name == "output_norm.weight":
-        return "model.norm.weight"
-    if name == "output.weight":
-        return "lm_head.weight"
-    _, layer, part, kind = name.split(".")
-    return f"model.layers.{layer}.{NAMES[part]}.{kind}"
 
 
 def unpermute(rows, heads):
