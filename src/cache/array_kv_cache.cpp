@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cassert>
+#include <sstream>
 
 #include <mlx/ops.h>
 #include <mlx/transforms.h>
+#include <mlx/utils.h>
 
 namespace ingle {
 namespace {
@@ -39,6 +41,9 @@ class ArrayKvCache::Snapshot final : public KvLayerSnapshot {
   std::unique_ptr<KvCache> restore() const override {
     return std::unique_ptr<KvCache>(new ArrayKvCache(cache_, length()));
   }
+  void add_buffers(KvBuffers& buffers) const override {
+    cache_.add_buffers(buffers);
+  }
 
  private:
   ArrayKvCache cache_;
@@ -69,6 +74,24 @@ size_t ArrayKvCache::bytes_for(int64_t positions, int step) const {
   }
   return 2 * static_cast<size_t>(shape_.kv_heads) * row *
       static_cast<size_t>(window_.most_held(positions, step));
+}
+
+void ArrayKvCache::add_buffers(KvBuffers& buffers) const {
+  if (buffer_) {
+    for (const mx::array& part : buffer_->parts) {
+      buffers.push_back({part.buffer().ptr(), part.nbytes()});
+    }
+  }
+}
+
+std::string ArrayKvCache::scheme() const {
+  if (!shape_.quantization) {
+    std::ostringstream name;
+    name << shape_.dtype;
+    return name.str();
+  }
+  return std::to_string(shape_.quantization->bits) + "/" +
+      std::to_string(shape_.quantization->group_size);
 }
 
 void ArrayKvCache::reserve(int64_t positions) {

@@ -8,6 +8,7 @@
 // then good for nothing but destruction. See KvState::is_intact().
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include <mlx/dtype.h>
@@ -55,7 +56,10 @@ class ArrayKvCache final : public KvCache {
   int64_t capacity() const override;
   size_t bytes() const override;
   size_t bytes_for(int64_t positions, int step) const override;
+  void add_buffers(KvBuffers& buffers) const override;
+  std::string scheme() const override;
   void reserve(int64_t positions) override;
+  void release_unused() override {} // an array is whole or not there
   int64_t pending() const override {
     return pending_;
   }
@@ -64,6 +68,12 @@ class ArrayKvCache final : public KvCache {
   // Nobody may read the arrays of a failed step, nor what they were made of.
   bool roll_back() override {
     return false;
+  }
+  bool forgets() const override {
+    return window_.forgets();
+  }
+  int64_t first_resume_point() const override {
+    return std::min(offset_, window_.first_resume_point(begin()));
   }
   bool can_trim_to(int64_t position) const override;
   void trim(int64_t position) override;

@@ -5,6 +5,19 @@
 #include <mlx/ops.h>
 
 namespace ingle {
+namespace {
+
+void add_arrays(
+    const std::optional<RecurrentArrays>& state,
+    KvBuffers& buffers) {
+  if (state) {
+    for (const mx::array& part : {state->conv, state->heads}) {
+      buffers.push_back({part.buffer().ptr(), part.nbytes()});
+    }
+  }
+}
+
+} // namespace
 
 class ArrayRecurrentCache::Snapshot final : public KvLayerSnapshot {
  public:
@@ -19,6 +32,9 @@ class ArrayRecurrentCache::Snapshot final : public KvLayerSnapshot {
   std::unique_ptr<KvCache> restore() const override {
     return std::unique_ptr<KvCache>(
         new ArrayRecurrentCache(shape_, state_, length_));
+  }
+  void add_buffers(KvBuffers& buffers) const override {
+    add_arrays(state_, buffers);
   }
 
  private:
@@ -42,6 +58,10 @@ size_t ArrayRecurrentCache::bytes_for(int64_t, int) const {
       static_cast<size_t>(shape_.value_dim) *
       static_cast<size_t>(shape_.key_dim) * sizeof(float);
   return 2 * (conv + heads);
+}
+
+void ArrayRecurrentCache::add_buffers(KvBuffers& buffers) const {
+  add_arrays(committed_, buffers);
 }
 
 RecurrentArrays ArrayRecurrentCache::state() const {

@@ -45,13 +45,24 @@ class ArrayRecurrentCache final : public KvCache {
   size_t bytes() const override;
   // While a step is pending, which is when it takes most.
   size_t bytes_for(int64_t positions, int step) const override;
+  void add_buffers(KvBuffers& buffers) const override;
+  std::string scheme() const override {
+    return "state";
+  }
   void reserve(int64_t) override {}
+  void release_unused() override {}
   int64_t pending() const override {
     return pending_;
   }
   std::vector<mx::array> pending_arrays() const override;
   void commit() override;
   bool roll_back() override;
+  bool forgets() const override {
+    return true;
+  }
+  int64_t first_resume_point() const override {
+    return offset_;
+  }
   // What was forgotten is in the state: only to where it stands.
   bool can_trim_to(int64_t position) const override;
   void trim(int64_t position) override;

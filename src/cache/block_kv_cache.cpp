@@ -22,6 +22,9 @@ class BlockKvCache::Snapshot final : public KvLayerSnapshot {
   std::unique_ptr<KvCache> restore() const override {
     return std::unique_ptr<KvCache>(new BlockKvCache(cache_, length()));
   }
+  void add_buffers(KvBuffers& buffers) const override {
+    cache_.add_buffers(buffers);
+  }
 
  private:
   BlockKvCache cache_;
@@ -41,6 +44,28 @@ size_t BlockKvCache::bytes_for(int64_t positions, int step) const {
   // Those of a window may begin within a block.
   const int64_t blocks = blocks_for(rows) + (rows < positions ? 1 : 0);
   return static_cast<size_t>(blocks) * block_bytes();
+}
+
+size_t BlockKvCache::Buffer::used_bytes(size_t block_bytes) const {
+  return static_cast<size_t>(blocks_for(written) - first_block) * block_bytes;
+}
+
+void BlockKvCache::add_buffers(KvBuffers& buffers) const {
+  if (buffer_ != nullptr) {
+    buffers.push_back({buffer_.get(), buffer_->used_bytes(block_bytes())});
+  }
+}
+
+std::string BlockKvCache::scheme() const {
+  const std::string bits = std::to_string(shape_.bits);
+  return shape_.is_quantized() ? bits + "/" + std::to_string(shape_.group_size)
+                               : bits;
+}
+
+void BlockKvCache::release_unused() {
+  if (buffer_ != nullptr) {
+    buffer_->pages.release(buffer_->used_bytes(block_bytes()));
+  }
 }
 
 void BlockKvCache::reserve(int64_t positions) {

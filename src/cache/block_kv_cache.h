@@ -7,6 +7,8 @@
 // first. A step that fails leaves nothing behind: its rows are forgotten.
 #pragma once
 
+#include <algorithm>
+
 #include "cache/kv_cache.h"
 #include "cache/kv_window.h"
 #include "kernels/arena.h"
@@ -29,9 +31,12 @@ class BlockKvCache final : public KvCache {
   int64_t capacity() const override;
   size_t bytes() const override;
   size_t bytes_for(int64_t positions, int step) const override;
+  void add_buffers(KvBuffers& buffers) const override;
+  std::string scheme() const override;
   // Throws std::bad_alloc, as does extend(). The pages are the system's promise
   // until they are written.
   void reserve(int64_t positions) override;
+  void release_unused() override;
   int64_t pending() const override {
     return pending_;
   }
@@ -40,6 +45,12 @@ class BlockKvCache final : public KvCache {
   }
   void commit() override;
   bool roll_back() override;
+  bool forgets() const override {
+    return window_.forgets();
+  }
+  int64_t first_resume_point() const override {
+    return std::min(offset_, window_.first_resume_point(begin()));
+  }
   bool can_trim_to(int64_t position) const override;
   void trim(int64_t position) override;
   std::shared_ptr<const KvLayerSnapshot> snapshot(
@@ -65,6 +76,9 @@ class BlockKvCache final : public KvCache {
     PageBuffer pages;
     int64_t first_block = 0;
     int64_t written = 0; // the last row's end; whose rows end here may append
+
+    // Of the blocks that have rows.
+    size_t used_bytes(size_t block_bytes) const;
   };
   class Snapshot;
 

@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <mlx/array.h>
@@ -34,6 +35,14 @@ namespace ingle {
 namespace mx = mlx::core;
 
 class KvCache;
+
+// Memory that caches refer to: several may share one. `bytes` is what of it
+// holds rows.
+struct KvBuffer {
+  const void* id = nullptr;
+  size_t bytes = 0;
+};
+using KvBuffers = std::vector<KvBuffer>;
 
 // How keys and values are held in fewer bits: each group of `group_size`
 // elements of a head is affine in integers of `bits`. It is done when a row is
@@ -54,6 +63,8 @@ class KvLayerSnapshot {
   virtual int64_t length() const = 0;
   // A cache of its own that starts with these rows.
   virtual std::unique_ptr<KvCache> restore() const = 0;
+  // Adds those that it keeps.
+  virtual void add_buffers(KvBuffers& buffers) const = 0;
 };
 
 class KvCache {
@@ -72,12 +83,21 @@ class KvCache {
   // What an empty one comes to take for a sequence of so many positions that
   // are reserved at once and read in pieces of `step`.
   virtual size_t bytes_for(int64_t positions, int step) const = 0;
+  // Adds those that it refers to. Requires: nothing pending.
+  virtual void add_buffers(KvBuffers& buffers) const = 0;
+  // How it holds a row: "16", "8/64" (bits, group size), "float32", "state".
+  // Those that differ have no interchangeable rows.
+  virtual std::string scheme() const = 0;
 
   // Makes room for `positions` in all, so that appends up to there neither
   // grow nor copy; for a window's rows, room for two windows at most. Never
   // shrinks. The memory is there when it returns; throws what MLX throws.
   // Requires: nothing pending.
   virtual void reserve(int64_t positions) = 0;
+
+  // Gives memory back that was made room for and holds no rows; it is there
+  // again when it is appended to. Requires: nothing pending.
+  virtual void release_unused() = 0;
 
   // Positions appended since the last commit().
   virtual int64_t pending() const = 0;
@@ -89,6 +109,11 @@ class KvCache {
   // with it, and the cache is good for nothing but destruction.
   [[nodiscard]] virtual bool roll_back() = 0;
 
+  // True iff what it has of a position can be gone later without having been
+  // trimmed away.
+  virtual bool forgets() const = 0;
+  // It can be trimmed to this position and to each up to offset().
+  virtual int64_t first_resume_point() const = 0;
   // True iff trim(position) is possible.
   virtual bool can_trim_to(int64_t position) const = 0;
   // Forgets all positions from `position` on. Requires: can_trim_to(position)

@@ -20,6 +20,26 @@ size_t KvState::bytes_for(int64_t positions, int step) const {
   return total;
 }
 
+void KvState::add_buffers(KvBuffers& buffers) const {
+  for (const auto& layer : layers_) {
+    layer->add_buffers(buffers);
+  }
+}
+
+std::vector<std::string> KvState::schemes() const {
+  std::vector<std::string> schemes;
+  for (const auto& layer : layers_) {
+    schemes.push_back(layer->scheme());
+  }
+  return schemes;
+}
+
+void KvState::release_unused() {
+  for (const auto& layer : layers_) {
+    layer->release_unused();
+  }
+}
+
 void KvState::reserve(int64_t positions) {
   for (const auto& layer : layers_) {
     layer->reserve(positions);
@@ -64,6 +84,20 @@ void KvState::abandon() {
   }
 }
 
+bool KvState::forgets() const {
+  return std::any_of(layers_.begin(), layers_.end(), [](const auto& layer) {
+    return layer->forgets();
+  });
+}
+
+int64_t KvState::first_resume_point() const {
+  int64_t first = 0;
+  for (const auto& layer : layers_) {
+    first = std::max(first, layer->first_resume_point());
+  }
+  return first;
+}
+
 bool KvState::can_trim_to(int64_t position) const {
   return std::all_of(layers_.begin(), layers_.end(), [&](const auto& layer) {
     return layer->can_trim_to(position);
@@ -82,6 +116,14 @@ Status KvState::trim(int64_t position) {
   return Status::ok();
 }
 
+void KvCheckpoint::add_buffers(KvBuffers& buffers) const {
+  for (const auto& layer : layers) {
+    if (layer != nullptr) {
+      layer->add_buffers(buffers);
+    }
+  }
+}
+
 KvState KvSnapshot::restore() const {
   std::vector<std::unique_ptr<KvCache>> caches;
   caches.reserve(layers.size());
@@ -98,6 +140,25 @@ KvSnapshot KvState::snapshot(int64_t length) const {
     snapshot.layers.push_back(layer->snapshot(length));
   }
   return snapshot;
+}
+
+KvCheckpoint KvState::checkpoint() const {
+  KvCheckpoint checkpoint{offset(), {}};
+  for (const auto& layer : layers_) {
+    checkpoint.layers.push_back(
+        layer->forgets() ? layer->snapshot(offset()) : nullptr);
+  }
+  return checkpoint;
+}
+
+KvState KvState::restore(const KvCheckpoint& checkpoint) const {
+  KvSnapshot snapshot;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const auto& kept = checkpoint.layers[i];
+    snapshot.layers.push_back(
+        kept != nullptr ? kept : layers_[i]->snapshot(checkpoint.position));
+  }
+  return snapshot.restore();
 }
 
 } // namespace ingle

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -30,6 +31,15 @@ struct KvSnapshot {
   KvState restore() const;
 };
 
+// What a state needs, beside its rows, to go on at an earlier position: of each
+// layer that forgets a snapshot, of others null.
+struct KvCheckpoint {
+  int64_t position = 0;
+  std::vector<std::shared_ptr<const KvLayerSnapshot>> layers;
+
+  void add_buffers(KvBuffers& buffers) const;
+};
+
 class KvState {
  public:
   explicit KvState(std::vector<std::unique_ptr<KvCache>> layers)
@@ -48,6 +58,13 @@ class KvState {
   size_t bytes() const;
   // What an empty state comes to take: see KvCache.
   size_t bytes_for(int64_t positions, int step) const;
+
+  // Adds those that its caches refer to. Requires: nothing pending.
+  void add_buffers(KvBuffers& buffers) const;
+  // See KvCache.
+  void release_unused();
+  // Those of all layers, in their order.
+  std::vector<std::string> schemes() const;
 
   // Room for `positions` in all, reserved once instead of grown into. Throws
   // what MLX throws.
@@ -76,6 +93,12 @@ class KvState {
     return intact_;
   }
 
+  // True iff a layer forgets: it goes back further than its rows to
+  // checkpoints alone.
+  bool forgets() const;
+  // It can go back to this position and to each up to offset().
+  int64_t first_resume_point() const;
+
   // True iff all layers can forget what stands from `position` on.
   bool can_trim_to(int64_t position) const;
   // Errors: kUnsupported (a layer can't; nothing is changed).
@@ -83,6 +106,10 @@ class KvState {
 
   // Requires: can_trim_to(length), is_intact().
   KvSnapshot snapshot(int64_t length) const;
+  // Of offset(). Requires: nothing pending.
+  KvCheckpoint checkpoint() const;
+  // A state of its own that goes on at the checkpoint, which was this one's.
+  KvState restore(const KvCheckpoint& checkpoint) const;
 
  private:
   std::vector<std::unique_ptr<KvCache>> layers_;

@@ -17,6 +17,14 @@ class KvWindow {
   int64_t first_needed(int64_t offset) const {
     return positions_ == 0 ? 0 : std::max<int64_t>(0, offset - positions_);
   }
+  bool forgets() const {
+    return positions_ != 0;
+  }
+  // The first position at which a cache can go on that holds those from `begin`
+  // on.
+  int64_t first_resume_point(int64_t begin) const {
+    return begin == 0 ? 0 : begin + positions_;
+  }
   // True iff a cache that holds the positions from `begin` on can.
   bool can_continue(int64_t begin, int64_t offset) const {
     return begin <= first_needed(offset);

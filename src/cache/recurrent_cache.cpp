@@ -18,6 +18,11 @@ class RecurrentCache::Snapshot final : public KvLayerSnapshot {
     return std::unique_ptr<KvCache>(
         new RecurrentCache(state_bytes_, state_, length_));
   }
+  void add_buffers(KvBuffers& buffers) const override {
+    if (state_ != nullptr) {
+      buffers.push_back({state_.get(), state_->bytes()});
+    }
+  }
 
  private:
   size_t state_bytes_;
@@ -31,6 +36,14 @@ size_t RecurrentCache::bytes() const {
     total += buffer == nullptr ? 0 : buffer->bytes();
   }
   return total;
+}
+
+void RecurrentCache::add_buffers(KvBuffers& buffers) const {
+  for (const auto& buffer : {committed_, next_}) {
+    if (buffer != nullptr) {
+      buffers.push_back({buffer.get(), buffer->bytes()});
+    }
+  }
 }
 
 // Both buffers, the second one nobody else's. Fresh pages are zero.

@@ -33,8 +33,15 @@ class RecurrentCache final : public KvCache {
   size_t bytes_for(int64_t, int) const override {
     return 2 * state_bytes_;
   }
+  void add_buffers(KvBuffers& buffers) const override;
+  std::string scheme() const override {
+    return "state";
+  }
   // Throws std::bad_alloc, as does extend().
   void reserve(int64_t positions) override;
+  void release_unused() override {
+    next_.reset();
+  }
   int64_t pending() const override {
     return pending_;
   }
@@ -43,6 +50,12 @@ class RecurrentCache final : public KvCache {
   }
   void commit() override;
   bool roll_back() override;
+  bool forgets() const override {
+    return true;
+  }
+  int64_t first_resume_point() const override {
+    return offset_;
+  }
   // What was forgotten is in the state: only to where it stands.
   bool can_trim_to(int64_t position) const override;
   void trim(int64_t position) override;

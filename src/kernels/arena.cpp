@@ -4,6 +4,7 @@
 #include <new>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace ingle {
 namespace {
@@ -37,6 +38,14 @@ PageBuffer::PageBuffer(size_t bytes) {
 PageBuffer::~PageBuffer() {
   if (data_ != nullptr) {
     munmap(data_, bytes_);
+  }
+}
+
+void PageBuffer::release(size_t begin) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t first = (begin + page - 1) / page * page;
+  if (first < bytes_) {
+    madvise(data_ + first, bytes_ - first, MADV_DONTNEED); // or they stay
   }
 }
 

@@ -34,6 +34,10 @@ class PageBuffer {
     return bytes_;
   }
 
+  // Gives the pages from `begin` on back to the system, as far as it can: they
+  // are zero again.
+  void release(size_t begin);
+
   // Makes room for `bytes`; what it held is lost if it has to grow.
   // Throws std::bad_alloc.
   void reserve(size_t bytes);
