@@ -273,6 +273,11 @@ INSTANTIATE_TEST_SUITE_P(
             "expected a boolean, got a number"},
         BadBody{
             kChat,
+            with_user_message(R"(,"cache":"no")"),
+            "cache",
+            "expected a boolean, got a string"},
+        BadBody{
+            kChat,
             with_user_message(R"(,"ignore_eos":0)"),
             "ignore_eos",
             "expected a boolean, got a number"},

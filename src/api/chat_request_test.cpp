@@ -24,7 +24,7 @@ TEST(ChatRequest, ReadsEveryKnob) {
       "repetition_penalty":1.5,"repetition_context_size":0,
       "presence_penalty":-0.5,"presence_context_size":7,
       "frequency_penalty":2,"frequency_context_size":9,
-      "stop":["a","b"],"ignore_eos":true,"return_progress":true,
+      "stop":["a","b"],"ignore_eos":true,"cache":false,"return_progress":true,
       "logprobs":true,"top_logprobs":20,
       "response_format":{"type":"text"},"user":"u")"));
   EXPECT_EQ(request.messages, R"([{"role":"user","content":"hi"}])");
@@ -37,6 +37,7 @@ TEST(ChatRequest, ReadsEveryKnob) {
   EXPECT_EQ(options.n, 2);
   EXPECT_EQ(options.stop, (std::vector<std::string>{"a", "b"}));
   EXPECT_TRUE(options.ignore_eos);
+  EXPECT_FALSE(options.use_cache);
   EXPECT_EQ(options.top_logprobs, 20);
   const SamplingParams& sampling = options.sampling;
   EXPECT_EQ(sampling.temperature, 0.5f);

@@ -179,6 +179,7 @@ Result<GenerationRequest> make_request(
   generation.sampling = options.sampling;
   generation.stop = options.stop;
   generation.ignore_eos = options.ignore_eos;
+  generation.use_cache = options.use_cache;
   generation.top_logprobs = options.top_logprobs;
   return generation;
 }

@@ -232,6 +232,8 @@ Status read_flags(const JsonObject& body, RequestOptions& options) {
   INGLE_ASSIGN_OR_RETURN(options.include_usage, read_include_usage(body));
   INGLE_ASSIGN_OR_RETURN(const auto progress, body.get_bool("return_progress"));
   options.return_progress = progress.value_or(false);
+  INGLE_ASSIGN_OR_RETURN(const auto cache, body.get_bool("cache"));
+  options.use_cache = cache.value_or(true);
   INGLE_ASSIGN_OR_RETURN(const auto ignore_eos, body.get_bool("ignore_eos"));
   options.ignore_eos = ignore_eos.value_or(false);
   return {};

@@ -37,6 +37,7 @@ struct RequestOptions {
   bool stream = false;
   bool include_usage = false; // stream_options.include_usage
   bool return_progress = false; // how far the prompt is, in a stream
+  bool use_cache = true; // "cache": false keeps a request by itself
 };
 
 // What holds where a request says nothing: `defaults`, else a constant

@@ -7,7 +7,6 @@
 #include "base/stopwatch.h"
 #include "engine/load_served_model.h"
 #include "model/load_model.h"
-#include "model/run_mlx.h"
 
 namespace ingle {
 namespace {
@@ -66,9 +65,7 @@ class BenchSession::Run {
             session.served_,
             {.max_rows = test.batch, .prefill_chunk = kChunk},
             session.clock_,
-            [this](Departure departure) {
-              departed_.push_back(std::move(departure.kv));
-            }),
+            *session.cache_),
         total_(
             static_cast<uint64_t>(test.depth) +
             static_cast<uint64_t>(repeat + 1) *
@@ -94,14 +91,15 @@ class BenchSession::Run {
   Status read(bool is_warm_up) {
     const int length =
         is_warm_up ? std::min(test_.prompt, kChunk) : test_.prompt;
-    INGLE_RETURN_IF_ERROR(add(request(length, 1), std::nullopt));
+    GenerationRequest reading = request(length, 1);
+    reading.use_cache = false;
+    add(std::move(reading));
     const auto begin = session_.clock_.now();
     while (scheduler_.is_busy()) {
       INGLE_RETURN_IF_ERROR(step());
       advance(std::min(length, kChunk));
     }
     const double took = seconds(session_.clock_.now() - begin);
-    departed_.clear();
     if (!is_warm_up) {
       measurement_.rates.push_back(length / took);
     }
@@ -131,22 +129,21 @@ class BenchSession::Run {
       sampling_ += seconds(scheduler_.sampling_time() - sampling);
     }
     scheduler_.cancel_all();
-    return keep_first();
+    return Status::ok();
   }
 
+  // Rows that have read the first `depth` tokens of the text and are about to
+  // read one more: the first row, or an earlier test, has read them for all.
   Status start_rows() {
-    INGLE_ASSIGN_OR_RETURN(KvState first, read_up_to(test_.depth));
-    std::vector<KvState> rows;
-    for (int i = 1; i < test_.batch; ++i) {
-      rows.push_back(
-          test_.depth == 0 ? session_.model_->make_kv()
-                           : first.snapshot(test_.depth).restore());
+    if (test_.depth > 0) {
+      add(request(test_.depth, 0));
+      while (scheduler_.is_busy()) {
+        INGLE_RETURN_IF_ERROR(step());
+        advance(kChunk);
+      }
     }
-    INGLE_RETURN_IF_ERROR(
-        add(request(test_.depth + 1, lead_in() + test_.gen), std::move(first)));
-    for (KvState& kv : rows) {
-      INGLE_RETURN_IF_ERROR(
-          add(request(test_.depth + 1, lead_in() + test_.gen), std::move(kv)));
+    for (int i = 0; i < test_.batch; ++i) {
+      add(request(test_.depth + 1, lead_in() + test_.gen));
     }
     return Status::ok();
   }
@@ -155,38 +152,6 @@ class BenchSession::Run {
   // that no row ends while it is measured.
   int lead_in() const {
     return test_.batch + 1;
-  }
-
-  // A state that has read the first `depth` tokens of the text.
-  Result<KvState> read_up_to(int depth) {
-    auto kv = std::exchange(session_.deep_, std::nullopt);
-    if (!kv || !kv->is_intact() || kv->offset() > depth) {
-      kv = session_.model_->make_kv();
-    }
-    INGLE_RETURN_IF_ERROR(run_mlx(
-        "reserve", [&] { kv->reserve(depth + 1 + lead_in() + test_.gen); }));
-    const auto ids = text(depth, session_.model_->config().vocab_size);
-    while (kv->offset() < depth) {
-      const auto rest =
-          std::span(ids).subspan(static_cast<size_t>(kv->offset()));
-      const auto piece = rest.first(std::min<size_t>(rest.size(), kChunk));
-      const Row row{piece, &*kv, Logits::kNone};
-      INGLE_RETURN_IF_ERROR(check_stop());
-      INGLE_RETURN_IF_ERROR(run_step(*session_.model_, {&row, 1}).status());
-      advance(static_cast<int>(piece.size()));
-    }
-    return std::move(*kv);
-  }
-
-  // The first row's state serves again once it has forgotten its answer.
-  Status keep_first() {
-    KvState first = std::move(departed_.front());
-    departed_.clear();
-    if (test_.depth > 0 && first.can_trim_to(test_.depth)) {
-      INGLE_RETURN_IF_ERROR(first.trim(test_.depth));
-      session_.deep_ = std::move(first);
-    }
-    return Status::ok();
   }
 
   GenerationRequest request(int prompt, int max_tokens) const {
@@ -201,9 +166,8 @@ class BenchSession::Run {
     return request;
   }
 
-  Status add(GenerationRequest request, std::optional<KvState> kv) {
-    return scheduler_.add(
-        {++last_id_, std::move(request), kSeed, sink_, std::move(kv)});
+  void add(GenerationRequest request) {
+    scheduler_.add({++last_id_, std::move(request), kSeed, sink_});
   }
 
   Status check_stop() const {
@@ -225,7 +189,6 @@ class BenchSession::Run {
   BenchSession& session_;
   const BenchTest test_;
   const OnProgress& on_progress_;
-  std::vector<KvState> departed_; // before the scheduler, which fills it
   Scheduler scheduler_;
   const std::shared_ptr<DroppingSink> sink_ = std::make_shared<DroppingSink>();
   GenerationId last_id_ = 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/file_system.h"
 #include "base/status.h"
-#include "cache/kv_state.h"
+#include "cache/prompt_cache.h"
 #include "cli/bench_plan.h"
 #include "engine/scheduler.h"
 #include "engine/served_model.h"
@@ -74,7 +74,8 @@ class BenchSession {
   std::stop_token stop_;
   // What has read the first tokens of the text that every test reads; kept
   // from test to test, because reading deep takes long.
-  std::optional<KvState> deep_;
+  std::unique_ptr<PromptCache> cache_ =
+      std::make_unique<PromptCache>(std::numeric_limits<size_t>::max());
 };
 
 } // namespace ingle

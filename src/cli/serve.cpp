@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 
@@ -27,7 +29,49 @@ struct ServeFlags {
   std::vector<std::string> api_keys;
   std::string api_key_file;
   GenerationDefaults defaults;
+  int max_rows = 8;
+  int max_token_gap = 100; // ms
+  std::optional<double> prompt_cache; // GiB; nothing: the default
 };
+
+// A quarter of the memory, at most 8 GiB.
+size_t prompt_cache_bytes(const ServeFlags& flags) {
+  constexpr double kGibibyte = 1 << 30;
+  constexpr double kMost = 8 * kGibibyte;
+  const double memory = flags.engine.memory_budget
+      ? *flags.engine.memory_budget * 1e9
+      : static_cast<double>(machine_memory());
+  return static_cast<size_t>(
+      flags.prompt_cache ? *flags.prompt_cache * kGibibyte
+                         : std::min(memory / 4, kMost));
+}
+
+void add_scheduling_flags(CLI::App& command, ServeFlags& flags) {
+  constexpr int kMostRows = 256;
+  constexpr int kMostMilliseconds = 60'000;
+  constexpr double kMostGibibytes = 1e6;
+  command
+      .add_option(
+          "--max-rows", flags.max_rows, "Answers that are made at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMostRows));
+  command
+      .add_option(
+          "--max-token-gap",
+          flags.max_token_gap,
+          "How long the next token of an answer may wait for another's prompt")
+      ->type_name("MS")
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMostMilliseconds));
+  command
+      .add_option(
+          "--prompt-cache",
+          flags.prompt_cache,
+          "Memory for what prompts have in common, in GiB (default: a quarter "
+          "of the memory, at most 8; 0: off)")
+      ->type_name("GIB")
+      ->check(CLI::Range(0.0, kMostGibibytes));
+}
 
 // Lets the main thread wait for a signal.
 class StopRequest {
@@ -131,6 +175,9 @@ Status serve(const Environment& env, const ServeFlags& flags) {
   INGLE_ASSIGN_OR_RETURN(
       auto options, engine_options(env, flags.engine, loading));
   options.defaults = flags.defaults;
+  options.max_rows = flags.max_rows;
+  options.max_token_gap = std::chrono::milliseconds(flags.max_token_gap);
+  options.prompt_cache_bytes = prompt_cache_bytes(flags);
   const std::string name = options.model_name;
 
   Engine engine(std::move(options), env.fs, env.clock);
@@ -171,6 +218,7 @@ void add_serve(CLI::App& app, const Environment& env, Run& run) {
       "serve", "Serve a model over the OpenAI API until Ctrl-C");
   add_engine_flags(*command, flags->engine);
   add_memory_flag(*command, flags->engine);
+  add_scheduling_flags(*command, *flags);
   command->add_option("--host", flags->host, "Address to listen on")
       ->capture_default_str();
   command

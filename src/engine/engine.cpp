@@ -71,12 +71,17 @@ std::string megabytes(uint64_t bytes) {
   return std::to_string((bytes + 999'999) / 1'000'000) + " MB";
 }
 
-// Tokens of a sequence that fit in memory; nothing: nobody says how much there
-// is. Errors: kOverloaded, reason "over_memory_budget" (not one fits); those of
-// MemoryPlan.
-Result<std::optional<int>> fit(const EngineOptions& options, FileSystem& fs) {
+// What fits in memory; nothing: nobody says how much there is.
+struct Fit {
+  std::optional<int> context; // tokens of a sequence
+  std::optional<uint64_t> kv_bytes; // of all sequences together
+};
+
+// Errors: kOverloaded, reason "over_memory_budget" (not one token fits); those
+// of MemoryPlan.
+Result<Fit> fit(const EngineOptions& options, FileSystem& fs) {
   if (!options.usable_memory) {
-    return std::optional<int>();
+    return Fit();
   }
   const uint64_t usable = *options.usable_memory;
   INGLE_ASSIGN_OR_RETURN(
@@ -94,7 +99,8 @@ Result<std::optional<int>> fit(const EngineOptions& options, FileSystem& fs) {
                "smaller model")
         .with_reason("over_memory_budget");
   }
-  return std::optional(static_cast<int>(context));
+  const MemoryUse use = plan.at(context);
+  return Fit{static_cast<int>(context), usable - (use.total() - use.kv)};
 }
 
 } // namespace
@@ -103,10 +109,13 @@ Result<std::optional<int>> fit(const EngineOptions& options, FileSystem& fs) {
 class Engine::Runner {
  public:
   Runner(const EngineOptions& options, FileSystem& fs, const Clock& clock)
-      : options_(options), fs_(fs), clock_(clock) {}
+      : options_(options),
+        fs_(fs),
+        clock_(clock),
+        cache_(options.prompt_cache_bytes) {}
 
   Result<std::shared_ptr<const ServedModel>> load(std::stop_token stop) {
-    INGLE_ASSIGN_OR_RETURN(const auto memory_context, fit(options_, fs_));
+    INGLE_ASSIGN_OR_RETURN(const Fit memory, fit(options_, fs_));
     const std::string& folder = options_.model_folder;
     INGLE_ASSIGN_OR_RETURN(
         const ModelConfig config, read_model_config(fs_, folder));
@@ -122,19 +131,21 @@ class Engine::Runner {
             options_.run,
             std::move(stop),
             options_.on_load_progress));
-    served->memory_context = memory_context;
+    served->memory_context = memory.context;
     if (!options_.model_name.empty()) {
       served->name = options_.model_name;
     }
     served->weight_bytes = model_->weight_bytes();
     served->compute = describe_compute(*model_);
+    served->forgets = model_->make_kv().forgets();
     INGLE_RETURN_IF_ERROR(
         warm_up(*model_).with_context("the model's first step failed"));
     SchedulerOptions options;
+    options.max_rows = options_.max_rows;
     options.prefill_chunk = options_.prefill_chunk;
-    scheduler_.emplace(*model_, served, options, clock_, [](Departure) {
-      // No prompt cache yet: the state dies with its request.
-    });
+    options.max_token_gap = options_.max_token_gap;
+    options.kv_budget = memory.kv_bytes;
+    scheduler_.emplace(*model_, served, options, clock_, cache_);
     return std::shared_ptr<const ServedModel>(std::move(served));
   }
 
@@ -144,17 +155,11 @@ class Engine::Runner {
 
   void deliver(Mail mail) {
     for (Submission& submission : mail.submissions) {
-      Arrival arrival{
-          submission.id,
-          std::move(submission.request),
-          submission.seed,
-          std::move(submission.sink),
-          std::nullopt};
-      const auto sink = arrival.sink;
-      Status added = scheduler_->add(std::move(arrival));
-      if (!added.is_ok()) {
-        sink->on_end({std::move(added), FinishReason::kStop, {}});
-      }
+      scheduler_->add(
+          {submission.id,
+           std::move(submission.request),
+           submission.seed,
+           std::move(submission.sink)});
     }
     for (const GenerationId id : mail.cancellations) {
       scheduler_->cancel(id);
@@ -173,6 +178,7 @@ class Engine::Runner {
   FileSystem& fs_;
   const Clock& clock_;
   std::unique_ptr<const Model> model_;
+  PromptCache cache_; // MLX frees its arrays on this thread, before the model
   std::optional<Scheduler> scheduler_;
 };
 

@@ -5,6 +5,7 @@
 // the sinks. The engine never blocks on anything but its mailbox.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,6 +31,9 @@ struct EngineOptions {
   // Told of the bytes of weights that are loaded, on the engine thread.
   std::function<void(uint64_t done, uint64_t total)> on_load_progress;
   int prefill_chunk = 512; // tokens
+  int max_rows = 8; // generations that run at the same time
+  std::chrono::milliseconds max_token_gap{100}; // see SchedulerOptions
+  size_t prompt_cache_bytes = 0; // of memory, for what sequences have read
   // Bytes that the process may take, by MemoryPlan; nothing: as many as there
   // are. A model that takes them all before its first token isn't loaded.
   std::optional<uint64_t> usable_memory;

@@ -62,8 +62,14 @@ struct GenerationRequest {
   // Per token: the log-probability of the chosen one and of the N most likely
   // (0: the chosen one alone). Nothing: not computed.
   std::optional<int> top_logprobs;
-  // With top_logprobs: for the tokens of the prompt too.
+  // With top_logprobs: for the tokens of the prompt too. Nothing of it is then
+  // served from a cache.
   bool prompt_logprobs = false;
+  // False: takes nothing over that others have read, and leaves nothing behind.
+  bool use_cache = true;
+  // Positions in the prompt at which other prompts are likely to go on, or to
+  // diverge. Models that forget go back to these, and to the end. Ascending.
+  std::vector<int> resume_hints;
 };
 
 struct TokenLogprob {
@@ -116,9 +122,36 @@ constexpr std::string_view to_string(FinishReason reason) {
   return "stop";
 }
 
+// Where the cached tokens of a prompt come from.
+enum class CachedFrom {
+  kNothing,
+  kEntry, // the prompt cache: an entry that the prompt goes on from
+  kEntryPrefix, // the prompt cache: a copy of an entry's first tokens
+  kRow, // a copy of another generation's that runs
+};
+
+// "nothing", "entry", "prefix", "row".
+constexpr std::string_view to_string(CachedFrom from) {
+  switch (from) {
+    case CachedFrom::kNothing:
+      return "nothing";
+    case CachedFrom::kEntry:
+      return "entry";
+    case CachedFrom::kEntryPrefix:
+      return "prefix";
+    case CachedFrom::kRow:
+      return "row";
+  }
+  return "nothing";
+}
+
 struct GenerationStats {
   int prompt_tokens = 0;
   int cached_tokens = 0; // of the prompt, served from a cache
+  CachedFrom cached_from = CachedFrom::kNothing;
+  // Of the prompt, tokens that it shares with the sequence known that shares
+  // most: there it diverges.
+  int shared_tokens = 0;
   int generated_tokens = 0; // sampled, a final end-of-sequence included
   double prefill_ms = 0; // until the first token was there
   double decode_ms = 0;

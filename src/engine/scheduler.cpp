@@ -10,6 +10,35 @@ namespace {
 // Room for the answer that is reserved at once; longer ones grow into it.
 constexpr int kReservedAnswer = 1024; // tokens
 
+std::string join(const std::vector<std::string>& schemes) {
+  std::string joined;
+  for (const std::string& scheme : schemes) {
+    joined += scheme + ' ';
+  }
+  return joined;
+}
+
+void end_unstarted(const Arrival& arrival) {
+  GenerationStats stats;
+  stats.prompt_tokens = static_cast<int>(arrival.request.prompt.size());
+  arrival.sink->on_end({Status::ok(), FinishReason::kCancelled, stats});
+}
+
+// Takes the generation out; nothing where there is none of the id.
+template <class Arrivals>
+std::optional<Arrival> remove(Arrivals& arrivals, GenerationId id) {
+  const auto found = std::find_if(
+      arrivals.begin(), arrivals.end(), [&](const Arrival& arrival) {
+        return arrival.id == id;
+      });
+  if (found == arrivals.end()) {
+    return std::nullopt;
+  }
+  Arrival removed = std::move(*found);
+  arrivals.erase(found);
+  return removed;
+}
+
 } // namespace
 
 Scheduler::Scheduler(
@@ -17,29 +46,20 @@ Scheduler::Scheduler(
     std::shared_ptr<const ServedModel> served,
     SchedulerOptions options,
     const Clock& clock,
-    OnDeparture on_departure)
+    PromptCache& cache)
     : model_(model),
       served_(std::move(served)),
       options_(options),
       clock_(clock),
-      on_departure_(std::move(on_departure)),
+      cache_(cache),
+      empty_(model.make_kv()),
+      kv_scheme_(join(empty_.schemes())),
+      piece_size_(options.prefill_chunk, options.max_token_gap),
       evaluation_(clock),
       sampling_(clock) {}
 
-Status Scheduler::add(Arrival arrival) {
-  const auto length = static_cast<int64_t>(arrival.request.prompt.size());
-  if (arrival.request.prompt_logprobs) {
-    arrival.kv.reset();
-  }
-  const int64_t held = arrival.kv ? arrival.kv->offset() : 0;
-  if (held >= length) {
-    return Status::invalid_request(
-        "the KV state holds " + std::to_string(held) +
-        " tokens, which leaves none of the prompt's " + std::to_string(length) +
-        " to forward");
-  }
+void Scheduler::add(Arrival arrival) {
   queue_.push_back(std::move(arrival));
-  return Status::ok();
 }
 
 void Scheduler::cancel(GenerationId id) {
@@ -48,14 +68,10 @@ void Scheduler::cancel(GenerationId id) {
       row->cancel();
     }
   }
-  const auto queued =
-      std::find_if(queue_.begin(), queue_.end(), [&](const Arrival& arrival) {
-        return arrival.id == id;
-      });
-  if (queued != queue_.end()) {
-    const auto sink = queued->sink;
-    queue_.erase(queued);
-    sink->on_end({Status::ok(), FinishReason::kCancelled, {}});
+  for (const auto& arrival : {remove(queue_, id), remove(waiting_, id)}) {
+    if (arrival) {
+      end_unstarted(*arrival);
+    }
   }
   retire_finished();
 }
@@ -65,13 +81,17 @@ void Scheduler::cancel_all() {
     row->cancel();
   }
   retire_finished();
+  for (const Arrival& arrival : std::exchange(waiting_, {})) {
+    end_unstarted(arrival);
+  }
   for (const Arrival& arrival : std::exchange(queue_, {})) {
-    arrival.sink->on_end({Status::ok(), FinishReason::kCancelled, {}});
+    end_unstarted(arrival);
   }
 }
 
 void Scheduler::step() {
   admit();
+  start_waiting();
   const std::vector<Sequence*> chosen = choose_rows();
   if (!chosen.empty()) {
     forward(chosen);
@@ -79,30 +99,149 @@ void Scheduler::step() {
   retire_finished();
 }
 
+// Admission.
+
 void Scheduler::admit() {
-  while (!queue_.empty() && std::ssize(rows_) < options_.max_rows) {
-    Arrival arrival = std::move(queue_.front());
+  while (!queue_.empty() && has_room_for(queue_.front())) {
+    waiting_.push_back(std::move(queue_.front()));
     queue_.pop_front();
-    const auto positions = static_cast<int64_t>(arrival.request.prompt.size()) +
-        std::min(arrival.request.max_tokens, kReservedAnswer);
-    KvState kv = arrival.kv ? std::move(*arrival.kv) : model_.make_kv();
-    const Status reserved = run_mlx("reserve", [&] { kv.reserve(positions); });
-    auto row = std::make_unique<Sequence>(
-        arrival.id,
-        std::move(arrival.request),
-        arrival.seed,
-        std::move(arrival.sink),
-        std::move(kv),
-        served_,
-        model_.logit_passes(),
-        clock_);
-    if (reserved.is_ok()) {
-      rows_.push_back(std::move(row));
-    } else {
-      row->report_failure(reserved);
-    }
   }
 }
+
+bool Scheduler::has_room_for(const Arrival& arrival) const {
+  const size_t running = rows_.size() + waiting_.size();
+  if (running == 0) {
+    return true;
+  }
+  return running < static_cast<size_t>(options_.max_rows) &&
+      (!options_.kv_budget ||
+       claimed() + claim_of(arrival.request) <= *options_.kv_budget);
+}
+
+// What its state comes to take.
+uint64_t Scheduler::claim_of(const GenerationRequest& request) const {
+  return empty_.bytes_for(
+      std::ssize(request.prompt) + request.max_tokens, options_.prefill_chunk);
+}
+
+uint64_t Scheduler::claimed() const {
+  uint64_t total = 0;
+  for (const auto& row : rows_) {
+    total += claim_of(row->request());
+  }
+  for (const Arrival& arrival : waiting_) {
+    total += claim_of(arrival.request);
+  }
+  return total;
+}
+
+// Those that need not wait any more become rows.
+void Scheduler::start_waiting() {
+  for (size_t i = 0; i < waiting_.size();) {
+    const Reuse reuse = find_reuse(i);
+    if (reuse.plan.waits) {
+      if (reuse.row != nullptr) {
+        reuse.row->add_resume_point(reuse.plan.length);
+      }
+      ++i;
+      continue;
+    }
+    Arrival arrival = std::move(waiting_[i]);
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+    start(std::move(arrival), reuse);
+  }
+}
+
+// Of the prompt cache, rows, and what waits before it.
+Scheduler::Reuse Scheduler::find_reuse(size_t waiting) const {
+  const GenerationRequest& request = waiting_[waiting].request;
+  if (!request.use_cache || request.prompt_logprobs) {
+    return {};
+  }
+  const std::string space = space_of(request);
+  const auto shares = [&](const GenerationRequest& other) {
+    return other.use_cache && space_of(other) == space;
+  };
+  std::vector<PromptCache::EntryId> entries;
+  std::vector<ReuseSource> sources = cache_.sources(space, entries);
+  std::vector<Sequence*> rows;
+  for (const auto& row : rows_) {
+    if (shares(row->request())) {
+      rows.push_back(row.get());
+      sources.push_back(row->reuse_source());
+    }
+  }
+  for (size_t i = 0; i < waiting; ++i) {
+    if (shares(waiting_[i].request)) {
+      sources.push_back({waiting_[i].request.prompt});
+    }
+  }
+  Reuse reuse{plan_reuse(request.prompt, sources)};
+  const size_t source = reuse.plan.source;
+  if (source < entries.size()) {
+    reuse.entry = entries[source];
+  } else if (source - entries.size() < rows.size()) {
+    reuse.row = rows[source - entries.size()];
+  }
+  return reuse;
+}
+
+void Scheduler::start(Arrival arrival, const Reuse& reuse) {
+  const GenerationRequest& request = arrival.request;
+  const int64_t positions = std::ssize(request.prompt) +
+      std::min(request.max_tokens, kReservedAnswer);
+  GenerationStats stats;
+  stats.shared_tokens = static_cast<int>(reuse.plan.shared);
+  if (reuse.plan.length > 0) {
+    stats.cached_from = reuse.row != nullptr ? CachedFrom::kRow
+        : reuse.plan.moves                   ? CachedFrom::kEntry
+                                             : CachedFrom::kEntryPrefix;
+  }
+  const uint64_t claims = claimed() + claim_of(request);
+  ResumableKv kv = take_over(reuse);
+  if (options_.kv_budget) {
+    cache_.shrink_to(
+        *options_.kv_budget - std::min(*options_.kv_budget, claims));
+  }
+  const Status reserved =
+      run_mlx("reserve", [&] { kv.state().reserve(positions); });
+  auto row = std::make_unique<Sequence>(
+      arrival.id,
+      std::move(arrival.request),
+      arrival.seed,
+      std::move(arrival.sink),
+      std::move(kv),
+      stats,
+      served_,
+      model_.logit_passes(),
+      clock_);
+  if (!reserved.is_ok()) {
+    row->report_failure(reserved);
+    return;
+  }
+  const auto later =
+      std::find_if(rows_.begin(), rows_.end(), [&](const auto& other) {
+        return other->id() > row->id();
+      });
+  rows_.insert(later, std::move(row));
+}
+
+ResumableKv Scheduler::take_over(const Reuse& reuse) {
+  const int64_t length = reuse.plan.length;
+  if (length == 0) {
+    cache_.count_miss();
+    return ResumableKv(model_.make_kv());
+  }
+  return reuse.row != nullptr
+      ? reuse.row->fork_kv(length)
+      : cache_.take(reuse.entry, length, reuse.plan.moves);
+}
+
+std::string Scheduler::space_of(const GenerationRequest& /*request*/) const {
+  return kv_scheme_;
+}
+
+// Steps.
 
 std::vector<Sequence*> Scheduler::choose_rows() const {
   std::vector<Sequence*> chosen;
@@ -119,9 +258,19 @@ std::vector<Sequence*> Scheduler::choose_rows() const {
 }
 
 void Scheduler::forward(const std::vector<Sequence*>& chosen) {
+  const auto start = clock_.now();
+  const bool decodes =
+      std::any_of(chosen.begin(), chosen.end(), [](const Sequence* sequence) {
+        return !sequence->is_prefilling();
+      });
+  const int piece = piece_size_.next(decodes);
   std::vector<Row> batch;
+  int prompt_tokens = 0;
   for (Sequence* sequence : chosen) {
-    batch.push_back(sequence->next_row(options_.prefill_chunk));
+    batch.push_back(sequence->next_row(piece));
+    if (sequence->is_prefilling()) {
+      prompt_tokens = static_cast<int>(batch.back().tokens.size());
+    }
   }
   const auto step = run_step(model_, batch, &evaluation_);
   if (!step.is_ok()) {
@@ -130,9 +279,17 @@ void Scheduler::forward(const std::vector<Sequence*>& chosen) {
     }
     return;
   }
-  std::span<const float> rest; // of the logits
+  accept(chosen, batch, *step);
+  piece_size_.add_step(prompt_tokens, decodes, clock_.now() - start);
+}
+
+void Scheduler::accept(
+    const std::vector<Sequence*>& chosen,
+    std::span<const Row> batch,
+    const std::optional<mx::array>& logits) {
+  std::span<const float> rest;
   size_t vocabulary = 0;
-  if (const std::optional<mx::array>& logits = *step) {
+  if (logits) {
     rest = {logits->data<float>(), logits->size()};
     vocabulary = static_cast<size_t>(logits->shape(1));
   }
@@ -147,12 +304,13 @@ void Scheduler::forward(const std::vector<Sequence*>& chosen) {
 }
 
 void Scheduler::fail(Sequence& sequence, const Status& status) {
+  leave(sequence);
   sequence.report_failure(status);
   std::erase_if(rows_, [&](const auto& row) { return row.get() == &sequence; });
 }
 
 void Scheduler::retire_finished() {
-  // Taken out first: a sink or the departure's taker may look at the scheduler.
+  // Taken out first: a sink may look at the scheduler.
   const auto first_finished =
       std::stable_partition(rows_.begin(), rows_.end(), [](const auto& row) {
         return !row->finished();
@@ -162,9 +320,18 @@ void Scheduler::retire_finished() {
       std::make_move_iterator(rows_.end()));
   rows_.erase(first_finished, rows_.end());
   for (auto& row : finished) {
-    std::vector<TokenId> tokens = row->cache_tokens();
-    on_departure_({row->id(), std::move(tokens), row->take_kv()});
+    leave(*row);
     row->report_end();
+  }
+}
+
+// What it has read is there for the next prompt before anybody hears of its
+// end.
+void Scheduler::leave(Sequence& sequence) {
+  if (sequence.request().use_cache) {
+    std::vector<TokenId> tokens = sequence.cache_tokens();
+    cache_.put(
+        space_of(sequence.request()), std::move(tokens), sequence.take_kv());
   }
 }
 

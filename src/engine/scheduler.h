@@ -4,6 +4,12 @@
 // decodes, all of them together. Rows keep their own caches from
 // admission to their end; joining and leaving are list operations.
 //
+// A generation is queued, first in, first out, until a row is free and its KV
+// state fits; then it takes over what the prompt cache or another row has read
+// of its prompt. Where a row is about to read what it could take over, it waits
+// for that. What a row has read goes to the prompt cache when it ends, whether
+// well, cancelled or failed.
+//
 // What fails together: a failed forward fails the rows of that step. What fails
 // alone: a row's sampler, and its admission.
 //
@@ -11,68 +17,64 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/stopwatch.h"
+#include "cache/prompt_cache.h"
 #include "engine/generator.h"
+#include "engine/piece_size.h"
 #include "engine/sequence.h"
 #include "model/model.h"
 
 namespace ingle {
 
 struct SchedulerOptions {
-  int max_rows = 1; // generations that run at the same time
+  int max_rows = 8; // generations that run at the same time
   int prefill_chunk = 512; // tokens of a prompt per step
+  // Between two tokens of a row that decodes, while a prompt is read.
+  std::chrono::milliseconds max_token_gap{100};
+  // Bytes that the states of rows, as long as they may become, and the prompt
+  // cache may take together; nothing: no limit. One row runs in any case.
+  std::optional<uint64_t> kv_budget{};
 };
 
-// A generation to be queued. `kv` holds a prefix of the prompt, and was made
-// by the same model; nothing: a cold start. A request for the prompt's
-// log-probabilities starts cold in any case: they come from forwarding it.
+// A generation to be queued.
 struct Arrival {
-  GenerationId id = 0;
+  GenerationId id = 0; // higher than those before
   GenerationRequest request;
   uint64_t seed = 0;
   std::shared_ptr<GenerationSink> sink;
-  std::optional<KvState> kv;
-};
-
-// What a generation leaves behind: a state that holds exactly `tokens`. It is
-// given out after success and after cancel, not after a failure.
-struct Departure {
-  GenerationId id = 0;
-  std::vector<TokenId> tokens;
-  KvState kv;
 };
 
 class Scheduler {
  public:
-  using OnDeparture = std::function<void(Departure)>;
-
+  // `model` and `cache` outlive it.
   Scheduler(
       const Model& model,
       std::shared_ptr<const ServedModel> served,
       SchedulerOptions options,
       const Clock& clock,
-      OnDeparture on_departure);
+      PromptCache& cache);
 
   // Queues a generation, first in, first out.
-  // Errors: kInvalidRequest (kv holds the whole prompt or more; the sink is
-  // not called).
-  Status add(Arrival arrival);
+  void add(Arrival arrival);
   // Ends a queued or running generation; unknown ids are ignored.
   void cancel(GenerationId id);
   void cancel_all();
 
   // True iff a row is queued or runs.
   bool is_busy() const {
-    return !queue_.empty() || !rows_.empty();
+    return !queue_.empty() || !waiting_.empty() || !rows_.empty();
   }
   // Admits what fits and runs one step. Does nothing when not busy.
   void step();
+
+  // Where the prompt cache keeps what the request reads.
+  std::string space_of(const GenerationRequest& request) const;
 
   // How much of all steps so far the model took to compute, and processors and
   // samplers took to pick tokens.
@@ -86,21 +88,47 @@ class Scheduler {
  private:
   using Rows = std::vector<std::unique_ptr<Sequence>>;
 
+  // What a prompt can take over, and of whom.
+  struct Reuse {
+    ReusePlan plan;
+    PromptCache::EntryId entry = 0; // or
+    Sequence* row = nullptr; // this one; neither: one that waits
+  };
+
+  // Admission: queue_ -> waiting_ -> rows_.
   void admit();
+  bool has_room_for(const Arrival& arrival) const;
+  uint64_t claim_of(const GenerationRequest& request) const;
+  uint64_t claimed() const;
+  void start_waiting();
+  Reuse find_reuse(size_t waiting) const;
+  void start(Arrival arrival, const Reuse& reuse);
+  ResumableKv take_over(const Reuse& reuse);
+
   // The rows that take part in the next step.
   std::vector<Sequence*> choose_rows() const;
   void forward(const std::vector<Sequence*>& chosen);
+  int piece_size(const std::vector<Sequence*>& chosen) const;
+  void accept(
+      const std::vector<Sequence*>& chosen,
+      std::span<const Row> batch,
+      const std::optional<mx::array>& logits);
   void fail(Sequence& sequence, const Status& status);
   void retire_finished();
+  void leave(Sequence& sequence);
 
   const Model& model_;
   const std::shared_ptr<const ServedModel> served_;
   const SchedulerOptions options_;
   const Clock& clock_;
-  const OnDeparture on_departure_;
+  PromptCache& cache_;
+  const KvState empty_; // what a state comes to take is asked of it
+  const std::string kv_scheme_;
 
   std::deque<Arrival> queue_;
-  Rows rows_; // in order of admission
+  std::vector<Arrival> waiting_; // admitted, for a row to read what they share
+  Rows rows_; // in order of arrival
+  PieceSize piece_size_;
   Stopwatch evaluation_;
   Stopwatch sampling_;
 };

@@ -21,7 +21,8 @@ Sequence::Sequence(
     GenerationRequest request,
     uint64_t seed,
     std::shared_ptr<GenerationSink> sink,
-    KvState kv,
+    ResumableKv kv,
+    GenerationStats stats,
     std::shared_ptr<const ServedModel> model,
     const LogitPasses& passes,
     const Clock& clock)
@@ -33,19 +34,45 @@ Sequence::Sequence(
       passes_(passes),
       clock_(clock),
       kv_(std::move(kv)),
-      reported_(static_cast<size_t>(kv_.offset())),
+      reported_(static_cast<size_t>(offset())),
       processors_(request_, model_->eos),
+      tokens_(request_.prompt),
       stop_(request_.stop),
+      stats_(stats),
       phase_start_(clock.now()) {
   if (model_->tokenizer) {
     decoder_.emplace(model_->tokenizer);
   }
   stats_.prompt_tokens = static_cast<int>(request_.prompt.size());
-  stats_.cached_tokens = static_cast<int>(kv_.offset());
+  stats_.cached_tokens = static_cast<int>(offset());
+  for (const int hint : request_.resume_hints) {
+    add_resume_point(hint);
+  }
+}
+
+void Sequence::add_resume_point(int64_t position) {
+  if (!kv_.state().forgets() || position <= offset() ||
+      position >= std::ssize(request_.prompt)) {
+    return;
+  }
+  const auto at =
+      std::lower_bound(resume_points_.begin(), resume_points_.end(), position);
+  if (at == resume_points_.end() || *at != position) {
+    resume_points_.insert(at, position);
+  }
+}
+
+ReuseSource Sequence::reuse_source() const {
+  const size_t read = static_cast<size_t>(offset());
+  return {
+      is_prefilling() ? request_.prompt : std::span(tokens_).first(read),
+      offset(),
+      kv_.state().first_resume_point(),
+      kv_.checkpoint_positions()};
 }
 
 size_t Sequence::prompt_left() const {
-  const auto held = static_cast<size_t>(kv_.offset());
+  const auto held = static_cast<size_t>(offset());
   return request_.prompt.size() - std::min(held, request_.prompt.size());
 }
 
@@ -56,23 +83,31 @@ bool Sequence::scores_prompt() const {
 Row Sequence::next_row(int chunk) {
   const size_t left = prompt_left();
   if (left == 0) {
-    return {{&generated_.back(), 1}, &kv_, Logits::kLast};
+    return {{&tokens_.back(), 1}, &kv_.state(), Logits::kLast};
   }
-  const auto limit =
+  auto limit =
       static_cast<size_t>(scores_prompt() ? std::min(chunk, kScored) : chunk);
+  if (!resume_points_.empty()) {
+    limit =
+        std::min(limit, static_cast<size_t>(resume_points_.front() - offset()));
+  }
   const size_t length = std::min(left, limit);
   const auto piece = std::span(request_.prompt).last(left).first(length);
   if (scores_prompt()) {
-    return {piece, &kv_, Logits::kAll};
+    return {piece, &kv_.state(), Logits::kAll};
   }
   const bool samples = length == left && request_.max_tokens > 0;
-  return {piece, &kv_, samples ? Logits::kLast : Logits::kNone};
+  return {piece, &kv_.state(), samples ? Logits::kLast : Logits::kNone};
 }
 
 Status Sequence::accept(std::span<const float> logits, Stopwatch& sampling) {
   const size_t prompt_length = request_.prompt.size();
   if (reported_ < prompt_length) {
     const size_t piece = prompt_length - prompt_left() - reported_;
+    if (!resume_points_.empty() && resume_points_.front() == offset()) {
+      kv_.keep_checkpoint();
+      resume_points_.erase(resume_points_.begin());
+    }
     INGLE_RETURN_IF_ERROR(report_piece(logits, piece));
     if (is_prefilling()) {
       return Status::ok();
@@ -142,11 +177,11 @@ Status Sequence::generate(std::span<const float> logits, Stopwatch& sampling) {
         request_.sampling,
         model_->xtc_exempt,
         seed_,
-        generated_.size());
+        generated());
   }));
   processors_.push(token);
-  generated_.push_back(token);
-  stats_.generated_tokens = static_cast<int>(generated_.size());
+  tokens_.push_back(token);
+  stats_.generated_tokens = static_cast<int>(generated());
   if (ends_sequence(token)) {
     finished_ = FinishReason::kStop;
     return Status::ok();
@@ -194,7 +229,7 @@ double Sequence::elapsed_ms() const {
 }
 
 void Sequence::report_end() {
-  if (!generated_.empty()) {
+  if (generated() > 0) {
     stats_.decode_ms = elapsed_ms();
   }
   std::string rest = stop_.flush();
@@ -209,16 +244,7 @@ void Sequence::report_failure(Status status) {
 }
 
 std::vector<TokenId> Sequence::cache_tokens() const {
-  const auto held = static_cast<size_t>(kv_.offset());
-  const size_t of_prompt = std::min(held, request_.prompt.size());
-  std::vector<TokenId> tokens(
-      request_.prompt.begin(),
-      request_.prompt.begin() + static_cast<std::ptrdiff_t>(of_prompt));
-  tokens.insert(
-      tokens.end(),
-      generated_.begin(),
-      generated_.begin() + static_cast<std::ptrdiff_t>(held - of_prompt));
-  return tokens;
+  return {tokens_.begin(), tokens_.begin() + offset()};
 }
 
 } // namespace ingle

@@ -10,7 +10,8 @@
 
 #include "base/clock.h"
 #include "base/stopwatch.h"
-#include "cache/kv_state.h"
+#include "cache/plan_reuse.h"
+#include "cache/resumable_kv.h"
 #include "engine/generator.h"
 #include "engine/logits_processors.h"
 #include "model/model.h"
@@ -19,25 +20,30 @@
 
 namespace ingle {
 
-// Invariant after every step: kv().offset() == cache_tokens().size(), and the
-// tokens are those that the state has read.
+// Invariant after every step: the KV state has read the sequence's first
+// tokens, as many as its offset says.
 //
 // Threads: the engine thread.
 class Sequence {
  public:
-  // `kv` holds the first kv.offset() tokens of the prompt, fewer than all.
+  // `kv` has read the first tokens of the prompt, fewer than all, which came
+  // from where `stats` says.
   Sequence(
       GenerationId id,
       GenerationRequest request,
       uint64_t seed,
       std::shared_ptr<GenerationSink> sink,
-      KvState kv,
+      ResumableKv kv,
+      GenerationStats stats,
       std::shared_ptr<const ServedModel> model,
       const LogitPasses& passes,
       const Clock& clock);
 
   GenerationId id() const {
     return id_;
+  }
+  const GenerationRequest& request() const {
+    return request_;
   }
   // True iff prompt tokens are left to forward.
   bool is_prefilling() const {
@@ -60,6 +66,15 @@ class Sequence {
   // Errors: kInternal; the sequence has to be failed.
   Status accept(std::span<const float> logits, Stopwatch& sampling);
 
+  // What another prompt can take over of it. Valid until the next accept().
+  ReuseSource reuse_source() const;
+  // A state of another's that goes on at one of its resume points.
+  ResumableKv fork_kv(int64_t length) const {
+    return kv_.fork(length);
+  }
+  // Makes a position of the prompt that it has not read a resume point.
+  void add_resume_point(int64_t position);
+
   // Ends it from outside. Nothing more is sampled.
   void cancel() {
     finished_ = FinishReason::kCancelled;
@@ -69,14 +84,21 @@ class Sequence {
   void report_end();
   void report_failure(Status status);
 
-  // prompt ++ the generated tokens that were forwarded.
+  // prompt ++ the generated tokens that were forwarded: what its state has
+  // read.
   std::vector<TokenId> cache_tokens() const;
   // Leaves the sequence without one.
-  KvState take_kv() {
+  ResumableKv take_kv() {
     return std::move(kv_);
   }
 
  private:
+  int64_t offset() const {
+    return kv_.state().offset();
+  }
+  size_t generated() const {
+    return tokens_.size() - request_.prompt.size();
+  }
   size_t prompt_left() const;
   bool scores_prompt() const;
   bool ends_sequence(TokenId token) const;
@@ -97,12 +119,16 @@ class Sequence {
   const LogitPasses passes_;
   const Clock& clock_;
 
-  KvState kv_;
+  ResumableKv kv_;
+  // Where a piece of the prompt has to end, before which nothing is left to
+  // read: a checkpoint is taken there. Ascending.
+  std::vector<int64_t> resume_points_;
   size_t reported_ = 0; // tokens of the prompt
   // The prompt's next token, which the last piece has predicted.
   std::optional<GeneratedToken> scored_;
   LogitsProcessors processors_;
-  std::vector<TokenId> generated_; // sampled, a final end of sequence included
+  // prompt ++ what was sampled, a final end of sequence included.
+  std::vector<TokenId> tokens_;
   std::optional<StreamDecoder> decoder_; // none without a tokenizer
   StopMatcher stop_;
   std::optional<FinishReason> finished_;

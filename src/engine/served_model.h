@@ -51,6 +51,9 @@ struct ServedModel {
   int vocab_size = 0; // rows of the embedding
   size_t weight_bytes = 0; // of memory
   std::string compute; // by what: "avx512 kernels, 2 threads"
+  // Its layers don't keep every row of a sequence: GenerationRequest's
+  // resume_hints are worth finding.
+  bool forgets = false;
   std::vector<TokenId> eos; // config ∪ generation_config ∪ tokenizer_config
   // What XTC never removes: eos and the tokens of a line break.
   std::vector<TokenId> xtc_exempt;
