@@ -191,6 +191,8 @@ Result<std::shared_ptr<ServedModel>> load_served_model(
         model->chat_template,
         ChatTemplate::compile(source->text, source->origin, clock));
   }
+  model->markup = find_output_markup(
+      source ? source->text : std::string(), model->tokenizer.get());
   INGLE_RETURN_IF_ERROR(read_generation_config(fs, folder, *model));
   override_defaults(model->defaults, overrides);
   sort_and_unique(model->eos);

@@ -14,6 +14,7 @@
 
 #include "base/token.h"
 #include "text/chat_template.h"
+#include "text/output_markup.h"
 #include "text/tokenizer.h"
 
 namespace ingle {
@@ -60,6 +61,7 @@ struct ServedModel {
   GenerationDefaults defaults;
   std::shared_ptr<const Tokenizer> tokenizer; // null: ids only
   std::shared_ptr<const ChatTemplate> chat_template; // null: no chat
+  OutputMarkup markup; // of what it answers to the template
   // Those of kSpecialTokens that tokenizer_config.json has, and their texts,
   // none of which is empty.
   std::map<std::string, std::string, std::less<>> special_tokens;

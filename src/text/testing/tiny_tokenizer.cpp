@@ -30,7 +30,7 @@ std::vector<std::string> byte_spellings() {
   return spellings;
 }
 
-Json special_token(TokenId id, const char* content) {
+Json special_token(TokenId id, const std::string& content) {
   return {
       {"id", id},
       {"content", content},
@@ -52,7 +52,8 @@ Json byte_level() {
 } // namespace
 
 std::string tiny_tokenizer_json(
-    const std::vector<std::pair<std::string, std::string>>& merges) {
+    const std::vector<std::pair<std::string, std::string>>& merges,
+    const std::vector<std::string>& specials) {
   Json vocab = Json::object();
   TokenId id = 0;
   for (const std::string& spelling : byte_spellings()) {
@@ -60,8 +61,16 @@ std::string tiny_tokenizer_json(
   }
   // A special token that the model does not have gets the next free id,
   // whatever its "id" says.
-  for (const char* content : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) {
+  Json added_tokens = Json::array();
+  const auto add_special = [&](const std::string& content) {
+    added_tokens.push_back(special_token(id, content));
     vocab[content] = id++;
+  };
+  for (const char* content : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) {
+    add_special(content);
+  }
+  for (const std::string& content : specials) {
+    add_special(content);
   }
   Json merge_list = Json::array();
   for (const auto& [left, right] : merges) {
@@ -72,10 +81,7 @@ std::string tiny_tokenizer_json(
       {"version", "1.0"},
       {"truncation", nullptr},
       {"padding", nullptr},
-      {"added_tokens",
-       {special_token(kTinyEndOfText, "<|endoftext|>"),
-        special_token(kTinyImStart, "<|im_start|>"),
-        special_token(kTinyImEnd, "<|im_end|>")}},
+      {"added_tokens", added_tokens},
       {"normalizer", nullptr},
       {"pre_tokenizer", byte_level()},
       {"post_processor", nullptr},
