@@ -72,6 +72,10 @@ class RustTokenizer final : public Tokenizer {
     return ingle_tokenizer_vocab_size(handle_);
   }
 
+  const IngleTokenizer* handle() const override {
+    return handle_;
+  }
+
  private:
   IngleTokenizer* handle_; // owned
 };

@@ -12,6 +12,8 @@
 #include "base/status.h"
 #include "base/token.h"
 
+struct IngleTokenizer; // text/rust/ingle_text.h
+
 namespace ingle {
 
 // Hugging Face's `tokenizers` behind a C boundary (text/rust).
@@ -55,6 +57,10 @@ class Tokenizer {
   virtual std::optional<TokenId> token_to_id(std::string_view token) const = 0;
   // Ids are below this, added tokens included.
   virtual TokenId vocab_size() const = 0;
+  // The crate's, for the rest of text/; null: this one is not of the crate.
+  virtual const IngleTokenizer* handle() const {
+    return nullptr;
+  }
 };
 
 } // namespace ingle

@@ -1,10 +1,11 @@
-// The C boundary of the Rust crate: tokenizers and chat templates.
+// The C boundary of the Rust crate: tokenizers, chat templates and grammars.
 //
 // Strings are a pointer and a length, never terminated; what is passed in is
 // borrowed for the call and checked to be UTF-8. Nothing unwinds out of here:
 // a panic is kIngleTextPanicked or kIngleTextBroken. Handles may be used by any
-// number of threads at once; freeing one needs it alone. A null handle or
-// buffer frees to nothing.
+// number of threads at once, but for a grammar's matcher, which is one thread's
+// at a time; freeing one needs it alone. A null handle or buffer frees to
+// nothing.
 //
 // src/lib.rs has the other half of these declarations.
 #pragma once
@@ -18,6 +19,9 @@ extern "C" {
 
 typedef struct IngleTokenizer IngleTokenizer;
 typedef struct IngleTemplate IngleTemplate;
+typedef struct IngleGrammarFactory IngleGrammarFactory;
+typedef struct IngleGrammar IngleGrammar;
+typedef struct IngleGrammarMatcher IngleGrammarMatcher;
 
 typedef enum {
   kIngleTextOk = 0,
@@ -102,6 +106,60 @@ IngleTextCode ingle_template_render(
     size_t context_size,
     int64_t now,
     IngleTextBuffer* out);
+
+// What all grammars of a tokenizer share, for a model of `vocab_size` tokens
+// that ends with one of `eos`; ids from `vocab_size` on are left out. `*out` is
+// null unless kIngleTextOk, as below.
+IngleTextCode ingle_grammar_factory_create(
+    const IngleTokenizer* tokenizer,
+    const int32_t* eos,
+    size_t eos_size,
+    size_t vocab_size,
+    IngleGrammarFactory** out,
+    IngleTextBuffer* error);
+void ingle_grammar_factory_free(IngleGrammarFactory* factory);
+
+typedef enum {
+  kIngleGrammarJsonSchema = 0,
+  kIngleGrammarRegex = 1,
+  kIngleGrammarLark = 2,
+  kIngleGrammarChoice = 3, // a JSON array of strings
+} IngleGrammarKind;
+
+// Compiles `source` on a thread of its own. The grammar begins behind the first
+// `after`, which any text may stand before; at once, where it is empty.
+// kIngleTextFailed: why, for a schema after the path of its part at fault.
+IngleTextCode ingle_grammar_create(
+    const IngleGrammarFactory* factory,
+    IngleGrammarKind kind,
+    const char* source,
+    size_t source_size,
+    const char* after,
+    size_t after_size,
+    IngleGrammar** out,
+    IngleTextBuffer* error);
+void ingle_grammar_free(IngleGrammar* grammar);
+
+// At the beginning of a text.
+IngleTextCode ingle_grammar_matcher_create(
+    const IngleGrammar* grammar,
+    IngleGrammarMatcher** out,
+    IngleTextBuffer* error);
+void ingle_grammar_matcher_free(IngleGrammarMatcher* matcher);
+// Writes `words` words: bit id % 32 of word id / 32 is set where the token may
+// come next.
+IngleTextCode ingle_grammar_matcher_mask(
+    IngleGrammarMatcher* matcher,
+    uint32_t* bits,
+    size_t words,
+    IngleTextBuffer* error);
+// `*is_complete`: the text may end here. `*has_ended`: it can't go on.
+IngleTextCode ingle_grammar_matcher_accept(
+    IngleGrammarMatcher* matcher,
+    int32_t id,
+    int* is_complete,
+    int* has_ended,
+    IngleTextBuffer* error);
 
 #ifdef __cplusplus
 } // extern "C"

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::ops::RangeInclusive;
 use std::os::raw::c_char;
 use std::panic::{catch_unwind, set_hook, AssertUnwindSafe};
-use std::sync::Once;
+use std::sync::{Mutex, Once};
 use std::thread;
 
 const MAX_MESSAGE: usize = 1000; // bytes
@@ -27,6 +27,8 @@ pub enum Failure {
     Failed(String),
     /// The words a template gave to `raise_exception`.
     Raised(String),
+    /// A library says that it panicked.
+    Broken(String),
     Absent,
 }
 
@@ -96,6 +98,14 @@ unsafe fn free_raw<T>(data: *mut T, size: usize) {
         let items = std::ptr::slice_from_raw_parts_mut(data, size);
         drop(unsafe { Box::from_raw(items) });
     }
+}
+
+/// The caller's array, to be filled.
+pub unsafe fn slice_mut<'a, T>(data: *mut T, size: usize) -> &'a mut [T] {
+    if size == 0 {
+        return &mut [];
+    }
+    unsafe { std::slice::from_raw_parts_mut(data, size) }
 }
 
 /// The caller's array; a null pointer is an empty one.
@@ -179,17 +189,39 @@ pub unsafe fn guard_create<T>(
     error: *mut Buffer,
     body: impl FnOnce() -> Result<T, Failure>,
 ) -> Code {
-    unsafe { *out = std::ptr::null_mut() };
-    let mut handle = std::ptr::null_mut();
-    let (code, message) = run(|| {
-        handle = Box::into_raw(Box::new(body()?));
-        Ok(String::new())
-    });
-    unsafe {
-        *out = handle;
-        *error = Buffer::new(message);
-    }
+    let mut value = None;
+    let code = unsafe {
+        guard(error, || {
+            value = Some(body()?);
+            Ok(String::new())
+        })
+    };
+    unsafe { *out = into_handle(value) };
     code
+}
+
+/// As `guard_create`, on a thread of its own as `guard_on_stack`.
+pub unsafe fn guard_create_on_stack<T: Send>(
+    stack_bytes: RangeInclusive<usize>,
+    out: *mut *mut T,
+    error: *mut Buffer,
+    body: impl Fn() -> Result<T, Failure> + Sync,
+) -> Code {
+    let value = Mutex::new(None);
+    let code = unsafe {
+        guard_on_stack(stack_bytes, error, |_| {
+            let created = body()?;
+            *value.lock().unwrap() = Some(created);
+            Ok(String::new())
+        })
+    };
+    let value = value.into_inner().unwrap_or_default();
+    unsafe { *out = into_handle(value) };
+    code
+}
+
+fn into_handle<T>(value: Option<T>) -> *mut T {
+    value.map_or(std::ptr::null_mut(), |value| Box::into_raw(Box::new(value)))
 }
 
 #[derive(Default)]
@@ -221,6 +253,7 @@ fn run<T: Into<Vec<u8>>>(body: impl FnOnce() -> Result<T, Failure>) -> (Code, Ve
         Ok(Ok(result)) => (Code::Ok, result.into()),
         Ok(Err(Failure::Failed(message))) => (Code::Failed, one_line(&message).into()),
         Ok(Err(Failure::Raised(message))) => (Code::Raised, one_line(&message).into()),
+        Ok(Err(Failure::Broken(message))) => (Code::Broken, one_line(&message).into()),
         Ok(Err(Failure::Absent)) => (Code::Absent, Vec::new()),
         Err(panic) => {
             let Panic { in_library, at } = LAST_PANIC.take();

@@ -4,12 +4,15 @@
 mod boundary;
 mod chat_template;
 mod generation_tags;
+mod grammar;
+mod grammar_tokens;
 mod python_arguments;
 mod python_filters;
 mod python_json;
 mod python_methods;
 mod python_text;
 mod python_values;
+mod schema_fault;
 mod strftime;
 mod token_bytes;
 mod tokenizer;
@@ -17,9 +20,11 @@ mod tokenizer;
 use std::os::raw::{c_char, c_int};
 
 use boundary::{
-    bytes, guard, guard_create, guard_on_stack, text, utf8, Buffer, Code, Failure, Ids,
+    bytes, guard, guard_create, guard_create_on_stack, guard_on_stack, text, utf8, Buffer, Code,
+    Failure, Ids,
 };
 use chat_template::{stack_bytes, ChatTemplate};
+use grammar::{Grammar, GrammarFactory, GrammarMatcher, Kind};
 use tokenizer::Tokenizer;
 
 /// # Safety
@@ -183,6 +188,116 @@ pub unsafe extern "C" fn ingle_template_render(
         let context = bytes(context, context_size);
         guard_on_stack(stack_bytes(context_size), out, |stack_bytes| {
             template.render(utf8(context)?, now, stack_bytes)
+        })
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_grammar_factory_create(
+    tokenizer: *const Tokenizer,
+    eos: *const i32,
+    eos_size: usize,
+    vocab_size: usize,
+    out: *mut *mut GrammarFactory,
+    error: *mut Buffer,
+) -> Code {
+    unsafe {
+        guard_create(out, error, || {
+            GrammarFactory::new(&*tokenizer, boundary::slice(eos, eos_size), vocab_size)
+        })
+    }
+}
+
+/// # Safety
+/// `factory` is null or came from `ingle_grammar_factory_create`.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_grammar_factory_free(factory: *mut GrammarFactory) {
+    unsafe { boundary::free_handle(factory) }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_grammar_create(
+    factory: *const GrammarFactory,
+    kind: Kind,
+    source: *const c_char,
+    source_size: usize,
+    after: *const c_char,
+    after_size: usize,
+    out: *mut *mut Grammar,
+    error: *mut Buffer,
+) -> Code {
+    unsafe {
+        let factory = &*factory;
+        let source = bytes(source, source_size);
+        let after = bytes(after, after_size);
+        guard_create_on_stack(grammar::STACK_BYTES, out, error, || {
+            factory.compile(kind, utf8(source)?, utf8(after)?)
+        })
+    }
+}
+
+/// # Safety
+/// `grammar` is null or came from `ingle_grammar_create`.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_grammar_free(grammar: *mut Grammar) {
+    unsafe { boundary::free_handle(grammar) }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_grammar_matcher_create(
+    grammar: *const Grammar,
+    out: *mut *mut GrammarMatcher,
+    error: *mut Buffer,
+) -> Code {
+    unsafe { guard_create(out, error, || Ok((*grammar).matcher())) }
+}
+
+/// # Safety
+/// `matcher` is null or came from `ingle_grammar_matcher_create`.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_grammar_matcher_free(matcher: *mut GrammarMatcher) {
+    unsafe { boundary::free_handle(matcher) }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_grammar_matcher_mask(
+    matcher: *mut GrammarMatcher,
+    bits: *mut u32,
+    words: usize,
+    error: *mut Buffer,
+) -> Code {
+    unsafe {
+        guard(error, || {
+            (*matcher).mask(boundary::slice_mut(bits, words))?;
+            Ok(String::new())
+        })
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ingle_grammar_matcher_accept(
+    matcher: *mut GrammarMatcher,
+    id: i32,
+    is_complete: *mut c_int,
+    has_ended: *mut c_int,
+    error: *mut Buffer,
+) -> Code {
+    unsafe {
+        guard(error, || {
+            let progress = (*matcher).accept(id)?;
+            *is_complete = c_int::from(progress.is_complete);
+            *has_ended = c_int::from(progress.has_ended);
+            Ok(String::new())
         })
     }
 }

@@ -1,4 +1,6 @@
+use std::collections::HashSet;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::boundary::Failure;
 use crate::token_bytes::TokenBytes;
@@ -7,10 +9,16 @@ use crate::token_bytes::TokenBytes;
 /// make them arbitrarily large. The largest vocabularies in use have 262,144.
 const MAX_ID: u32 = 1 << 24;
 
-pub struct Tokenizer {
+/// Clones share the vocabulary.
+#[derive(Clone)]
+pub struct Tokenizer(Arc<Vocabulary>);
+
+struct Vocabulary {
     inner: tokenizers::Tokenizer,
     /// By id: whether a token has it.
     known: Vec<bool>,
+    /// Ids of tokens that are no text.
+    special: HashSet<u32>,
     bytes: TokenBytes,
 }
 
@@ -45,16 +53,24 @@ impl Tokenizer {
         if known.is_empty() {
             return Err(Failure::Failed("the vocabulary is empty".into()));
         }
+        let special = inner
+            .get_added_tokens_decoder()
+            .into_iter()
+            .filter(|(_, token)| token.special)
+            .map(|(id, _)| id)
+            .collect();
         let bytes = TokenBytes::new(&inner);
-        Ok(Tokenizer {
+        Ok(Tokenizer(Arc::new(Vocabulary {
             inner,
             known,
+            special,
             bytes,
-        })
+        })))
     }
 
     pub fn encode(&self, text: &str, add_special_tokens: bool) -> Result<Vec<i32>, Failure> {
         let encoding = self
+            .0
             .inner
             .encode_fast(text, add_special_tokens)
             .map_err(|error| Failure::Failed(error.to_string()))?;
@@ -72,30 +88,35 @@ impl Tokenizer {
             self.check(*id as u32)?;
         }
         let ids: Vec<u32> = ids.iter().map(|id| *id as u32).collect();
-        self.inner
+        self.0
+            .inner
             .decode(&ids, skip_special_tokens)
             .map_err(|error| Failure::Failed(error.to_string()))
     }
 
     pub fn id_to_token(&self, id: i32) -> Option<String> {
-        self.inner.id_to_token(u32::try_from(id).ok()?)
+        self.0.inner.id_to_token(u32::try_from(id).ok()?)
     }
 
     pub fn token_bytes(&self, id: i32) -> Result<Vec<u8>, Failure> {
         self.check(id as u32)?;
-        self.bytes.of(&self.inner, id as u32)
+        self.0.bytes.of(&self.0.inner, id as u32)
+    }
+
+    pub fn is_special(&self, id: u32) -> bool {
+        self.0.special.contains(&id)
     }
 
     pub fn token_to_id(&self, token: &str) -> Option<i32> {
-        i32::try_from(self.inner.token_to_id(token)?).ok()
+        i32::try_from(self.0.inner.token_to_id(token)?).ok()
     }
 
     pub fn vocab_size(&self) -> i32 {
-        self.known.len() as i32
+        self.0.known.len() as i32
     }
 
     fn check(&self, id: u32) -> Result<i32, Failure> {
-        match self.known.get(id as usize) {
+        match self.0.known.get(id as usize) {
             Some(true) => Ok(id as i32),
             _ => Err(Failure::Failed(format!(
                 "the vocabulary has no token with the id {}",
