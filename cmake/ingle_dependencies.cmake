@@ -12,6 +12,9 @@ find_library(LIBEDIT_LIBRARY edit REQUIRED)
 add_library(libedit INTERFACE IMPORTED)
 target_include_directories(libedit INTERFACE "${LIBEDIT_INCLUDE_DIR}")
 target_link_libraries(libedit INTERFACE "${LIBEDIT_LIBRARY}")
+# Its package asks for what other parts of it need.
+find_path(PROMETHEUS_INCLUDE_DIR prometheus/registry.h REQUIRED)
+find_library(PROMETHEUS_CORE_LIBRARY prometheus-cpp-core REQUIRED)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # compiled into its user
 add_library(xxhash INTERFACE IMPORTED)
 target_include_directories(xxhash INTERFACE "${XXHASH_INCLUDE_DIR}")

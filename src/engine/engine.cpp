@@ -57,6 +57,13 @@ Status warm_up(const Model& model) {
       .status();
 }
 
+EngineStats settings_of(const EngineOptions& options) {
+  EngineStats stats;
+  stats.queue_limit = options.queue_limit;
+  stats.usable_bytes = options.usable_memory;
+  return stats;
+}
+
 std::string describe_compute(const Model& model) {
   if (model.kernels() == nullptr) {
     return "MLX's own ops";
@@ -186,6 +193,7 @@ Engine::Engine(EngineOptions options, FileSystem& fs, const Clock& clock)
     : options_(std::move(options)),
       fs_(fs),
       clock_(clock),
+      meter_(settings_of(options_), clock),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 Engine::~Engine() {
@@ -231,6 +239,9 @@ void Engine::run(const std::stop_token& stop) {
     if (stopping) {
       return;
     }
+    if (runner.is_busy()) {
+      meter_.count_step();
+    }
     runner.step();
   }
 }
@@ -267,7 +278,21 @@ Status Engine::check_serving() const {
   return loaded_ ? load_status_ : model_loading();
 }
 
+EngineStats Engine::stats() const {
+  return meter_.read();
+}
+
 Result<GenerationId> Engine::submit(
+    GenerationRequest request,
+    std::shared_ptr<GenerationSink> sink) {
+  auto id = queue(std::move(request), std::move(sink));
+  if (!id.is_ok()) {
+    meter_.count_refusal(id.status());
+  }
+  return id;
+}
+
+Result<GenerationId> Engine::queue(
     GenerationRequest request,
     std::shared_ptr<GenerationSink> sink) {
   std::shared_ptr<const ServedModel> model;
@@ -297,7 +322,7 @@ Result<GenerationId> Engine::submit(
       --open_;
     });
     mail_.submissions.push_back(
-        {id, std::move(request), seed, std::move(counting)});
+        {id, std::move(request), seed, meter_.watch(std::move(counting))});
   }
   changed_.notify_all();
   return id;

@@ -18,6 +18,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "engine/default_seeds.h"
+#include "engine/engine_meter.h"
 #include "engine/generator.h"
 #include "model/run_options.h"
 
@@ -65,6 +66,7 @@ class Engine final : public Generator {
       GenerationRequest request,
       std::shared_ptr<GenerationSink> sink) override;
   void cancel(GenerationId id) override;
+  EngineStats stats() const override;
 
  private:
   class Runner;
@@ -83,12 +85,16 @@ class Engine final : public Generator {
   };
 
   void run(const std::stop_token& stop);
+  Result<GenerationId> queue(
+      GenerationRequest request,
+      std::shared_ptr<GenerationSink> sink);
   Mail wait_for_mail(bool block);
   Status check_serving() const INGLE_REQUIRES(mutex_);
 
   const EngineOptions options_;
   FileSystem& fs_;
   const Clock& clock_;
+  EngineMeter meter_;
 
   mutable Mutex mutex_;
   ConditionVariable changed_;

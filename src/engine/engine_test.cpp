@@ -265,6 +265,43 @@ TEST_F(EngineTest, QueueLimitIsAnOverload) {
   EXPECT_TRUE(third->wait().status.is_ok());
 }
 
+TEST_F(EngineTest, StatsAreExactlyWhatWasAskedAndAnswered) {
+  EngineOptions options;
+  options.queue_limit = 3;
+  start_and_wait(options);
+  EXPECT_EQ(engine_->stats().queue_limit, 3u);
+  const auto answered = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(engine_->submit(request(5), answered).is_ok());
+  EXPECT_TRUE(answered->wait().status.is_ok());
+  const auto left = std::make_shared<RecordingSink>();
+  const auto id = engine_->submit(request(450, 1), left);
+  ASSERT_TRUE(id.is_ok());
+  left->wait_for_tokens(3);
+  EXPECT_EQ(engine_->stats().decoding, 1u);
+  engine_->cancel(*id);
+  const GenerationEnd end = left->wait();
+  EXPECT_EQ(refusal(request(493)).reason(), "context_length_exceeded");
+
+  const EngineStats stats = engine_->stats();
+  const auto generated = static_cast<uint64_t>(end.stats.generated_tokens);
+  EXPECT_EQ(stats.prompt_tokens, 40u);
+  EXPECT_EQ(stats.cached_tokens, 0u);
+  EXPECT_EQ(stats.generated_tokens, 5 + generated);
+  // A prompt's step gives a token; each other one gives one more.
+  EXPECT_EQ(stats.steps, stats.generated_tokens);
+  EXPECT_EQ(stats.finished.length, 1u);
+  EXPECT_EQ(stats.finished.cancelled, 1u);
+  EXPECT_EQ(stats.finished.stop + stats.finished.failed, 0u);
+  ASSERT_EQ(stats.refused.size(), 1u);
+  EXPECT_EQ(stats.refused.at("context_length_exceeded"), 1u);
+  EXPECT_EQ(stats.queue_wait.count(), 2u);
+  EXPECT_EQ(stats.first_token.count(), 2u);
+  EXPECT_EQ(stats.between_tokens.count(), stats.generated_tokens - 2);
+  EXPECT_EQ(stats.request.count(), 2u);
+  EXPECT_EQ(stats.queued + stats.running(), 0u);
+  EXPECT_GE(stats.request.sum(), stats.first_token.sum());
+}
+
 TEST_F(EngineTest, CancelEndsARunningGenerationSoon) {
   start_and_wait();
   const auto sink = std::make_shared<RecordingSink>();

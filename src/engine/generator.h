@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "base/token.h"
+#include "engine/engine_stats.h"
 #include "engine/served_model.h"
 
 namespace ingle {
@@ -200,6 +201,9 @@ class Generator {
   // Ends a generation within one step, or one prefill chunk. Unknown and
   // finished ids are ignored.
   virtual void cancel(GenerationId id) = 0;
+
+  // What it does and has done so far, also while the model loads.
+  virtual EngineStats stats() const = 0;
 };
 
 } // namespace ingle

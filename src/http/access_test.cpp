@@ -21,6 +21,8 @@ TEST_F(AccessTest, RequestsWithTheKeyAreServed) {
 TEST_F(AccessTest, WithoutTheKeyIs401OnEveryRoute) {
   for (const std::string& request :
        {get("/v1"),
+        get("/metrics"),
+        get("/stats"),
         get("/v1/models"),
         get("/v1/models/tiny"),
         get("/nowhere"),

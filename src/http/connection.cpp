@@ -188,7 +188,7 @@ asio::awaitable<bool> Connection::send(Reply& reply) {
   status_ = reply.status;
   out_ = to_wire(reply, format_);
   const bool written = co_await write_out();
-  log_request();
+  record_request();
   co_return written&& format_.keep_alive;
 }
 
@@ -210,7 +210,7 @@ asio::awaitable<bool> Connection::write_out() {
   co_return !error;
 }
 
-void Connection::log_request() {
+void Connection::record_request() {
   using std::chrono::duration_cast;
   using std::chrono::milliseconds;
   const auto elapsed = duration_cast<milliseconds>(
@@ -222,6 +222,7 @@ void Connection::log_request() {
   line += " " + std::to_string(elapsed.count()) + " ms ";
   line += request_.id;
   log_info(line);
+  context_.metrics.count_response(status_);
 }
 
 // Generating.
@@ -302,7 +303,7 @@ asio::awaitable<bool> Connection::stream_answer(AnswerWriter& writer) {
   if (!connected) {
     status_ = kClientLeft;
   }
-  log_request();
+  record_request();
   co_return connected&& status.is_ok() && format_.keep_alive && !stopping_;
 }
 
@@ -313,7 +314,7 @@ asio::awaitable<bool> Connection::whole_answer(AnswerWriter& writer) {
     const bool connected = co_await wait_for_events(TimePoint::max());
     if (!connected) {
       status_ = kClientLeft;
-      log_request();
+      record_request();
       co_return false;
     }
     for (AnswerEvent& event : events_) {

@@ -18,6 +18,7 @@
 
 #include "engine/generator.h"
 #include "http/answer_queue.h"
+#include "http/metrics.h"
 #include "http/reply.h"
 #include "http/request_reader.h"
 #include "http/routes.h"
@@ -29,6 +30,7 @@ struct ConnectionContext {
   ReaderContext reader;
   const Routes& routes;
   Generator& generator;
+  Metrics& metrics;
   boost::asio::any_io_executor workers; // for what takes long
 };
 
@@ -85,7 +87,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Status append(AnswerWriter& writer, AnswerEvent& event, std::string& bytes);
   bool is_generating() const;
   void cancel_generations();
-  void log_request();
+  void record_request(); // logs and counts it
 
   const ConnectionContext& context_;
   boost::beast::tcp_stream stream_;

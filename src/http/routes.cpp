@@ -6,6 +6,7 @@
 
 #include "api/error_body.h"
 #include "api/model_list.h"
+#include "api/stats_body.h"
 #include "api/text_request.h"
 #include "base/log.h"
 #include "engine/generator_errors.h"
@@ -105,8 +106,10 @@ bool is_public(std::string_view target) {
   return path_of(target) == "/health";
 }
 
-const std::array<Routes::Route, 9> Routes::kRoutes = {{
+const std::array<Routes::Route, 11> Routes::kRoutes = {{
     {"/health", false, &Routes::health},
+    {"/metrics", false, &Routes::metrics},
+    {"/stats", false, &Routes::stats},
     {"/v1", false, &Routes::info},
     {"/v1/models", false, &Routes::models},
     {kModelPrefix, false, &Routes::model},
@@ -160,6 +163,23 @@ Routes::Action Routes::info(const Request&) const {
   }
   const auto served = generator_.model();
   return json_reply(info_body(version_, served.get(), endpoints));
+}
+
+Routes::Action Routes::metrics(const Request&) const {
+  Reply reply;
+  reply.content_type = kMetricsContentType;
+  reply.body = metrics_.text(generator_.stats());
+  return reply;
+}
+
+Routes::Action Routes::stats(const Request&) const {
+  using std::chrono::duration_cast;
+  const auto served = generator_.model();
+  return json_reply(stats_body(
+      version_,
+      duration_cast<std::chrono::seconds>(started_),
+      served.get(),
+      generator_.stats()));
 }
 
 template <typename Answering>

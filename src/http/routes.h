@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -9,6 +10,7 @@
 #include "api/answer.h"
 #include "base/clock.h"
 #include "engine/generator.h"
+#include "http/metrics.h"
 #include "http/reply.h"
 
 namespace ingle {
@@ -28,8 +30,17 @@ bool is_public(std::string_view target);
 // Threads: any.
 class Routes {
  public:
-  Routes(Generator& generator, const Clock& clock, std::string version)
-      : generator_(generator), clock_(clock), version_(std::move(version)) {}
+  // The server starts now. All but `version` outlive it.
+  Routes(
+      Generator& generator,
+      const Metrics& metrics,
+      const Clock& clock,
+      std::string version)
+      : generator_(generator),
+        metrics_(metrics),
+        clock_(clock),
+        version_(std::move(version)),
+        started_(clock.since_epoch()) {}
 
   // Takes as long as the work does: parsing, rendering and tokenising the body
   // of a POST.
@@ -42,12 +53,14 @@ class Routes {
     bool is_post;
     Action (Routes::*handle)(const Request&) const;
   };
-  static const std::array<Route, 9> kRoutes;
+  static const std::array<Route, 11> kRoutes;
 
   static const Route* find(std::string_view path);
 
   Action health(const Request& request) const;
   Action info(const Request& request) const;
+  Action metrics(const Request& request) const;
+  Action stats(const Request& request) const;
   Action models(const Request& request) const;
   Action model(const Request& request) const;
   Action chat(const Request& request) const;
@@ -63,8 +76,10 @@ class Routes {
       const;
 
   Generator& generator_;
+  const Metrics& metrics_;
   const Clock& clock_;
   std::string version_;
+  std::chrono::milliseconds started_; // since the epoch
 };
 
 // What a client is told of a failure. One that is ours (500) is logged with the

@@ -137,7 +137,7 @@ class Server::Impl {
  public:
   Impl(ServerOptions options, Generator& generator, const Clock& clock)
       : options_(std::move(options)),
-        routes_(generator, clock, options_.version),
+        routes_(generator, metrics_, clock, options_.version),
         keys_(options_.api_keys),
         bodies_(options_.limits.bodies_bytes),
         workers_(kWorkers),
@@ -145,6 +145,7 @@ class Server::Impl {
             {clock, options_.limits, keys_, bodies_},
             routes_,
             generator,
+            metrics_,
             workers_.get_executor()},
         work_(asio::make_work_guard(io_)),
         acceptor_(asio::make_strand(io_)) {}
@@ -168,6 +169,7 @@ class Server::Impl {
   std::vector<std::shared_ptr<Connection>> live_connections();
 
   const ServerOptions options_;
+  Metrics metrics_;
   const Routes routes_;
   const ApiKeys keys_;
   BodyBudget bodies_;
@@ -239,6 +241,7 @@ void Server::Impl::admit(tcp::socket socket) {
   if (is_full()) {
     log_warning("a connection was closed: there are too many");
     turn_away(socket);
+    metrics_.count_response(503);
     return;
   }
   const auto executor = socket.get_executor();

@@ -93,7 +93,8 @@ TEST_F(ServerTest, InfoNamesTheEndpoints) {
   EXPECT_EQ(
       ask(get("/v1")).body,
       R"({"name":"ingle","version":"1.2.3","model":"tiny","endpoints":[)"
-      R"("/health","/v1","/v1/models","/v1/chat/completions",)"
+      R"("/health","/metrics","/stats","/v1","/v1/models",)"
+      R"("/v1/chat/completions",)"
       R"("/v1/completions","/tokenize","/detokenize","/apply-template"]})");
 }
 

@@ -33,6 +33,11 @@ void FakeGenerator::set_model(std::shared_ptr<const ServedModel> model) {
   model_ = std::move(model);
 }
 
+void FakeGenerator::set_stats(EngineStats stats) {
+  const std::lock_guard lock(mutex_);
+  stats_ = std::move(stats);
+}
+
 void FakeGenerator::release() {
   const std::lock_guard lock(mutex_);
   released_ = true;
@@ -99,6 +104,11 @@ void FakeGenerator::cancel(GenerationId id) {
   const std::lock_guard lock(mutex_);
   cancelled_.insert(id);
   changed_.notify_all();
+}
+
+EngineStats FakeGenerator::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
 }
 
 void FakeGenerator::run(

@@ -39,6 +39,7 @@ class FakeGenerator final : public Generator {
   ~FakeGenerator() override; // releases, and joins
 
   void set_script(FakeScript script);
+  void set_stats(EngineStats stats);
   void set_model(std::shared_ptr<const ServedModel> model);
   void release();
 
@@ -55,6 +56,7 @@ class FakeGenerator final : public Generator {
       GenerationRequest request,
       std::shared_ptr<GenerationSink> sink) override;
   void cancel(GenerationId id) override;
+  EngineStats stats() const override;
 
  private:
   void run(GenerationId id, const FakeScript& script, GenerationSink& sink);
@@ -63,6 +65,7 @@ class FakeGenerator final : public Generator {
   std::condition_variable changed_;
   std::shared_ptr<const ServedModel> model_;
   FakeScript script_;
+  EngineStats stats_;
   std::vector<GenerationRequest> requests_;
   std::set<GenerationId> cancelled_;
   std::vector<std::thread> threads_; // generation i + 1 runs on number i
