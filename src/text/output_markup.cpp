@@ -105,25 +105,39 @@ class Source {
   std::string_view text_;
 };
 
-ToolMarkup tools_of(const Source& source) {
+OutputFamily family_of(const Source& source) {
   if (source.is_gemma()) {
-    return gemma();
+    return OutputFamily::kGemma;
   }
   if (source.is_harmony()) {
-    return harmony();
+    return OutputFamily::kHarmony;
   }
   if (source.shows("[TOOL_CALLS]")) {
-    return source.shows("[ARGS]") ? mistral_names() : mistral_list();
+    return OutputFamily::kMistral;
+  }
+  const bool is_llama3 = source.shows("<|start_header_id|>") &&
+      source.shows("\"parameters\": ") && !source.shows("<tool_call>");
+  return is_llama3 ? OutputFamily::kLlama3 : OutputFamily::kTags;
+}
+
+ToolMarkup tools_of(OutputFamily family, const Source& source) {
+  switch (family) {
+    case OutputFamily::kGemma:
+      return gemma();
+    case OutputFamily::kHarmony:
+      return harmony();
+    case OutputFamily::kMistral:
+      return source.shows("[ARGS]") ? mistral_names() : mistral_list();
+    case OutputFamily::kLlama3:
+      return llama3();
+    case OutputFamily::kTags:
+      break;
   }
   if (source.shows("<function=") && source.shows("<tool_call>")) {
     return function_tags();
   }
   if (source.shows("<function name=")) {
     return function_elements();
-  }
-  if (source.shows("<|start_header_id|>") && source.shows("\"parameters\": ") &&
-      !source.shows("<tool_call>")) {
-    return llama3();
   }
   return hermes();
 }
@@ -145,12 +159,13 @@ std::optional<ThoughtMarkup> thought_of(const Source& source) {
 }
 
 // What may be a special token.
-constexpr std::array<std::string_view, 20> kMarkers = {
+constexpr std::array<std::string_view, 21> kMarkers = {
     "<tool_call>", "</tool_call>",   "<|tool_call>", "<tool_call|>",
     "<|\"|>",      "<|channel>",     "<channel|>",   "<|start|>",
     "<|channel|>", "<|constrain|>",  "<|message|>",  "<|call|>",
     "<|end|>",     "<|python_tag|>", "[TOOL_CALLS]", "[ARGS]",
-    "[THINK]",     "[/THINK]",       "<think>",      "</think>"};
+    "[CALL_ID]",   "[THINK]",        "[/THINK]",     "<think>",
+    "</think>"};
 
 // The token that is this text and that decoding leaves out.
 std::optional<TokenId> special_token(
@@ -172,7 +187,8 @@ OutputMarkup find_output_markup(
     const Tokenizer* tokenizer) {
   const Source source(template_source);
   OutputMarkup markup;
-  markup.tools = tools_of(source);
+  markup.family = family_of(source);
+  markup.tools = tools_of(markup.family, source);
   markup.thought = thought_of(source);
   for (const std::string_view marker : kMarkers) {
     if (tokenizer == nullptr || !source.may_bring(marker)) {

@@ -51,7 +51,16 @@ struct ThoughtMarkup {
   std::string close;
 };
 
+enum class OutputFamily {
+  kTags, // <tool_call> and <function> tags, and what has no form of its own
+  kLlama3, // bare JSON
+  kMistral,
+  kGemma,
+  kHarmony, // gpt-oss: messages on channels
+};
+
 struct OutputMarkup {
+  OutputFamily family = OutputFamily::kTags;
   ToolMarkup tools;
   std::optional<ThoughtMarkup> thought; // none: the model has no such form
   // The special tokens among all these texts and those of the argument syntax:

@@ -1,5 +1,6 @@
 #include "text/stream_decoder.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -32,12 +33,26 @@ size_t unsettled_size(std::string_view text) {
 
 } // namespace
 
-StreamDecoder::StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer)
-    : tokenizer_(std::move(tokenizer)) {}
+StreamDecoder::StreamDecoder(
+    std::shared_ptr<const Tokenizer> tokenizer,
+    std::vector<TokenId> shown)
+    : tokenizer_(std::move(tokenizer)), shown_specials_(std::move(shown)) {}
+
+// Special tokens that are not shown are out of the window where some are.
+Result<std::string> StreamDecoder::decode(std::span<const TokenId> ids) const {
+  return tokenizer_->decode(ids, shown_specials_.empty());
+}
 
 Result<std::string> StreamDecoder::push(TokenId id) {
+  if (!shown_specials_.empty() &&
+      std::ranges::find(shown_specials_, id) == shown_specials_.end()) {
+    INGLE_ASSIGN_OR_RETURN(bool skipped, is_skipped(id));
+    if (skipped) {
+      return std::string();
+    }
+  }
   window_.push_back(id);
-  auto decoded = tokenizer_->decode(window_, true);
+  auto decoded = decode(window_);
   if (!decoded.is_ok()) {
     window_.pop_back();
     return std::move(decoded).status();
@@ -62,7 +77,7 @@ Result<std::string> StreamDecoder::push(TokenId id) {
     window_.erase(window_.begin(), window_.begin() + shown_tokens_);
     shown_tokens_ = 0;
     shown_.clear();
-    INGLE_ASSIGN_OR_RETURN(decoded_, tokenizer_->decode(window_, true));
+    INGLE_ASSIGN_OR_RETURN(decoded_, decode(window_));
   }
 
   size_t settled = decoded_.size() - unsettled_size(decoded_);
@@ -97,7 +112,7 @@ Status StreamDecoder::advance() {
   if (shown_tokens_ > 0) {
     std::span<const TokenId> all(window_);
     INGLE_ASSIGN_OR_RETURN(
-        std::string text, tokenizer_->decode(all.subspan(shown_tokens_), true));
+        std::string text, decode(all.subspan(shown_tokens_)));
     if (!text.empty()) {
       window_.erase(window_.begin(), window_.begin() + shown_tokens_);
       shown_ = text;
@@ -115,7 +130,7 @@ Result<std::string> StreamDecoder::shrink() {
   std::span<const TokenId> all(window_);
   std::string text;
   for (size_t count = 2 * kKeptWindow; count >= kKeptWindow; --count) {
-    INGLE_ASSIGN_OR_RETURN(text, tokenizer_->decode(all.last(count), true));
+    INGLE_ASSIGN_OR_RETURN(text, decode(all.last(count)));
     if (text.size() > withheld && decoded_.ends_with(text)) {
       window_.erase(window_.begin(), window_.end() - count);
       shown_ = text.substr(0, text.size() - withheld);

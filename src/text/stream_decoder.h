@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,9 @@
 namespace ingle {
 
 // Concatenating what push() returns gives Tokenizer::decode() of all ids
-// pushed (special tokens skipped), up to an incomplete character at the end.
+// pushed (special tokens skipped, but for those that are shown), up to an
+// incomplete character at the end. The text of one that is shown is the end of
+// what its push() returns.
 //
 // One exception: where a vocabulary falls back to bytes, decode() turns a run
 // of byte tokens that is not UTF-8 as a whole into one U+FFFD per byte, those
@@ -22,7 +25,10 @@ namespace ingle {
 // Threads: one.
 class StreamDecoder {
  public:
-  explicit StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer);
+  // `shown`: special tokens that are text here.
+  explicit StreamDecoder(
+      std::shared_ptr<const Tokenizer> tokenizer,
+      std::vector<TokenId> shown = {});
 
   // What `id` added; empty while a character is incomplete. Never contains
   // U+FFFD for a character that later tokens complete.
@@ -30,11 +36,13 @@ class StreamDecoder {
   Result<std::string> push(TokenId id);
 
  private:
+  Result<std::string> decode(std::span<const TokenId> ids) const;
   Result<bool> is_skipped(TokenId id) const;
   Status advance();
   Result<std::string> shrink();
 
   std::shared_ptr<const Tokenizer> tokenizer_;
+  const std::vector<TokenId> shown_specials_;
   // The last tokens: some whose text was shown, because decoders treat the
   // beginning of a text differently, then those whose text was not yet.
   std::vector<TokenId> window_;

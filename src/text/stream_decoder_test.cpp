@@ -119,6 +119,20 @@ TEST(StreamDecoder, SpecialTokensAreSkippedAndDropped) {
   EXPECT_LT(counting->decoded_tokens, 8 * ids.size());
 }
 
+TEST(StreamDecoder, SpecialTokensThatAreShownEndTheTextOfTheirPush) {
+  const auto tokenizer =
+      load(tiny_tokenizer_json({}, {"<|shown|>", "<|hidden|>"}));
+  constexpr TokenId kShown = kTinyVocabSize;
+  StreamDecoder decoder(tokenizer, {kShown});
+  EXPECT_EQ(*decoder.push('a'), "a");
+  EXPECT_EQ(*decoder.push(kTinyImEnd), "");
+  EXPECT_EQ(*decoder.push(kShown + 1), "");
+  EXPECT_EQ(*decoder.push(kShown), "<|shown|>");
+  EXPECT_EQ(*decoder.push(0xC3), ""); // of a character
+  EXPECT_EQ(*decoder.push(kShown), "\uFFFD<|shown|>");
+  EXPECT_EQ(*decoder.push('b'), "b");
+}
+
 TEST(StreamDecoder, ASpecialTokenInsideACharacterDoesNotBreakIt) {
   std::vector<TokenId> ids = {0xE2, kTinyImEnd, 0x82, kTinyImEnd, 0xAC};
   EXPECT_EQ(stream(byte_level(), ids), "\u20AC");
