@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "api/json_reader.h"
+#include "api/resume_hints.h"
 #include "engine/generator_errors.h"
 
 namespace ingle {
@@ -17,14 +18,16 @@ constexpr char kContextExceeded[] = "context_length_exceeded";
 
 std::string template_context(
     const ChatRequest& request,
-    const ServedModel& model) {
+    const ServedModel& model,
+    PromptEnd end) {
   std::string context = "{\"messages\":" + request.messages;
   // transformers passes these always: templates ask whether they are none.
   context += ",\"tools\":" + (request.tools.empty() ? "null" : request.tools);
   if (request.find_variable("documents") == nullptr) {
     context += ",\"documents\":null";
   }
-  context += ",\"add_generation_prompt\":true";
+  context += std::string(",\"add_generation_prompt\":") +
+      (end == PromptEnd::kAnswer ? "true" : "false");
   // One that the model lacks is undefined: templates ask whether it is.
   for (const auto& [name, text] : model.special_tokens) {
     context += ",\"" + name + "\":" + to_text(Json(text));
@@ -239,7 +242,8 @@ Result<std::vector<TokenId>> encode_text(
 
 Result<std::string> render_chat(
     const ChatRequest& request,
-    const ServedModel& model) {
+    const ServedModel& model,
+    PromptEnd end) {
   if (model.chat_template == nullptr) {
     return invalid_field(
                "messages",
@@ -247,7 +251,8 @@ Result<std::string> render_chat(
                    " has no chat template: use /v1/completions")
         .with_reason("no_chat_template");
   }
-  auto rendered = model.chat_template->render(template_context(request, model));
+  auto rendered =
+      model.chat_template->render(template_context(request, model, end));
   if (rendered.is_ok() || rendered.status().reason() != "template_error") {
     return rendered;
   }
@@ -258,22 +263,40 @@ Result<std::string> render_chat(
       .with_reason("template_error");
 }
 
+Result<std::vector<TokenId>> encode_chat(
+    const ChatRequest& request,
+    const ServedModel& model,
+    PromptEnd end) {
+  INGLE_ASSIGN_OR_RETURN(
+      const std::string text, render_chat(request, model, end));
+  INGLE_ASSIGN_OR_RETURN(
+      std::vector<TokenId> ids,
+      encode_text(text, /*add_special_tokens=*/true, "messages", model));
+  drop_doubled_bos(ids, model);
+  INGLE_RETURN_IF_ERROR(drop_appended_eos(ids, model));
+  return ids;
+}
+
 Result<GenerationRequest> make_generation(
     const ChatRequest& request,
     const ServedModel& model) {
-  const std::string path = "messages";
-  INGLE_ASSIGN_OR_RETURN(const std::string text, render_chat(request, model));
   INGLE_ASSIGN_OR_RETURN(
       std::vector<TokenId> ids,
-      encode_text(text, /*add_special_tokens=*/true, path, model));
-  drop_doubled_bos(ids, model);
-  INGLE_RETURN_IF_ERROR(drop_appended_eos(ids, model));
-  return make_request(
-      std::move(ids),
-      request.options,
-      std::numeric_limits<int>::max(),
-      path,
-      model);
+      encode_chat(request, model, PromptEnd::kAnswer));
+  std::vector<int> hints;
+  if (model.forgets && request.options.use_cache) {
+    hints = resume_hints(request, model, ids);
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      GenerationRequest generation,
+      make_request(
+          std::move(ids),
+          request.options,
+          std::numeric_limits<int>::max(),
+          "messages",
+          model));
+  generation.resume_hints = std::move(hints);
+  return generation;
 }
 
 Result<GenerationRequest> make_generation(

@@ -36,17 +36,30 @@ Result<std::vector<TokenId>> encode_text(
     const std::string& path,
     const ServedModel& model);
 
+// What a rendered conversation ends with.
+enum class PromptEnd {
+  kAnswer, // the beginning of the assistant's next message
+  kMessage, // the end of the last one
+};
+
 // What the model's chat template makes of the messages.
 // Errors: kInvalidRequest (the template's own, reason "template_error"; a model
 //         without a template).
 Result<std::string> render_chat(
     const ChatRequest& request,
-    const ServedModel& model);
+    const ServedModel& model,
+    PromptEnd end = PromptEnd::kAnswer);
 
-// Renders the model's chat template and encodes it; a bos token that both the
-// template and the tokenizer put in front is there once, and an eos token that
-// the tokenizer appends is not there. Without max_tokens the answer may take
-// what is left of the context.
+// The tokens of it; a bos token that both the template and the tokenizer put in
+// front is there once, and an eos token that the tokenizer appends is not
+// there. Errors: kInvalidRequest, as above.
+Result<std::vector<TokenId>> encode_chat(
+    const ChatRequest& request,
+    const ServedModel& model,
+    PromptEnd end);
+
+// Of encode_chat(). Without max_tokens the answer may take what is left of the
+// context.
 //
 // Errors: kInvalidRequest (as above; a prompt and an answer that don't fit,
 //         reason "context_length_exceeded"; a token that the model lacks).

@@ -41,6 +41,28 @@ Json batch_object(const EngineStats& stats) {
   return object;
 }
 
+Json prompt_cache_object(const PromptCacheFigures& cache) {
+  Json object;
+  object["entries"] = cache.entries;
+  object["bytes"] = cache.bytes;
+  object["max_bytes"] = cache.max_bytes;
+  object["checkpoint_bytes"] = cache.checkpoint_bytes;
+  object["hits"] = cache.hits;
+  object["misses"] = cache.misses;
+  object["evicted"] = cache.evicted;
+  return object;
+}
+
+Json kv_object(const EngineStats& stats) {
+  Json layers = Json::object();
+  for (const auto& [scheme, count] : stats.kv_layers) {
+    layers[scheme] = count;
+  }
+  Json object;
+  object["layers"] = std::move(layers);
+  return object;
+}
+
 Json tokens_object(const EngineStats& stats) {
   Json object;
   object["prompt"] = stats.prompt_tokens;
@@ -92,6 +114,8 @@ std::string stats_body(
     const EngineStats& stats) {
   Json body;
   body["server"] = server_object(version, started, model);
+  body["prompt_cache"] = prompt_cache_object(stats.prompt_cache);
+  body["kv_quant"] = kv_object(stats);
   body["admission"] = admission_object(model, stats);
   body["batch"] = batch_object(stats);
   body["tokens"] = tokens_object(stats);

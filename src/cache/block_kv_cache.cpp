@@ -77,6 +77,14 @@ void BlockKvCache::reserve(int64_t positions) {
 
 // Takes the rows along that are still needed.
 void BlockKvCache::move_to_buffer_up_to(int64_t end) {
+  if (buffer_ != nullptr && buffer_.use_count() == 1 &&
+      first_block_needed() == buffer_->first_block) {
+    buffer_->pages.grow(
+        static_cast<size_t>(blocks_for(end) - buffer_->first_block) *
+        block_bytes());
+    buffer_->written = offset_ + pending_;
+    return;
+  }
   auto moved = std::make_shared<Buffer>();
   moved->first_block = first_block_needed();
   const auto size = [&](int64_t positions) {

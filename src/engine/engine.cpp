@@ -59,9 +59,30 @@ Status warm_up(const Model& model) {
 
 EngineStats settings_of(const EngineOptions& options) {
   EngineStats stats;
+  stats.max_rows = options.max_rows;
   stats.queue_limit = options.queue_limit;
+  stats.prompt_cache.max_bytes = options.prompt_cache_bytes;
   stats.usable_bytes = options.usable_memory;
   return stats;
+}
+
+std::map<std::string, int> count_schemes(const KvState& kv) {
+  std::map<std::string, int> counts;
+  for (const std::string& scheme : kv.schemes()) {
+    ++counts[scheme];
+  }
+  return counts;
+}
+
+PromptCacheFigures figures_of(const PromptCacheStats& stats) {
+  return {
+      stats.entries,
+      stats.bytes,
+      stats.max_bytes,
+      stats.checkpoint_bytes,
+      stats.hits,
+      stats.misses,
+      stats.evicted};
 }
 
 std::string describe_compute(const Model& model) {
@@ -115,10 +136,15 @@ Result<Fit> fit(const EngineOptions& options, FileSystem& fs) {
 // What lives on the engine thread.
 class Engine::Runner {
  public:
-  Runner(const EngineOptions& options, FileSystem& fs, const Clock& clock)
+  Runner(
+      const EngineOptions& options,
+      FileSystem& fs,
+      const Clock& clock,
+      EngineMeter& meter)
       : options_(options),
         fs_(fs),
         clock_(clock),
+        meter_(meter),
         cache_(options.prompt_cache_bytes) {}
 
   Result<std::shared_ptr<const ServedModel>> load(std::stop_token stop) {
@@ -144,7 +170,9 @@ class Engine::Runner {
     }
     served->weight_bytes = model_->weight_bytes();
     served->compute = describe_compute(*model_);
-    served->forgets = model_->make_kv().forgets();
+    const KvState kv = model_->make_kv();
+    served->forgets = kv.forgets();
+    meter_.set_kv_layers(count_schemes(kv));
     INGLE_RETURN_IF_ERROR(
         warm_up(*model_).with_context("the model's first step failed"));
     SchedulerOptions options;
@@ -152,6 +180,9 @@ class Engine::Runner {
     options.prefill_chunk = options_.prefill_chunk;
     options.max_token_gap = options_.max_token_gap;
     options.kv_budget = memory.kv_bytes;
+    options.on_cache_change = [this] {
+      meter_.set_prompt_cache(figures_of(cache_.stats()));
+    };
     scheduler_.emplace(*model_, served, options, clock_, cache_);
     return std::shared_ptr<const ServedModel>(std::move(served));
   }
@@ -184,6 +215,7 @@ class Engine::Runner {
   const EngineOptions& options_;
   FileSystem& fs_;
   const Clock& clock_;
+  EngineMeter& meter_;
   std::unique_ptr<const Model> model_;
   PromptCache cache_; // MLX frees its arrays on this thread, before the model
   std::optional<Scheduler> scheduler_;
@@ -218,7 +250,7 @@ void Engine::stop() {
 }
 
 void Engine::run(const std::stop_token& stop) {
-  Runner runner(options_, fs_, clock_);
+  Runner runner(options_, fs_, clock_, meter_);
   auto loaded = runner.load(stop);
   {
     MutexLock lock(mutex_);

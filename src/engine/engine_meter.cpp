@@ -144,6 +144,16 @@ void EngineMeter::count_step() {
   ++stats_.steps;
 }
 
+void EngineMeter::set_kv_layers(std::map<std::string, int> layers) {
+  MutexLock lock(mutex_);
+  stats_.kv_layers = std::move(layers);
+}
+
+void EngineMeter::set_prompt_cache(const PromptCacheFigures& figures) {
+  MutexLock lock(mutex_);
+  stats_.prompt_cache = figures;
+}
+
 EngineStats EngineMeter::read() const {
   MutexLock lock(mutex_);
   return stats_;

@@ -28,6 +28,9 @@ class EngineMeter {
   // A generation was not queued.
   void count_refusal(const Status& status);
   void count_step();
+  void set_kv_layers(std::map<std::string, int> layers);
+  // After what has changed it, and before anybody is told.
+  void set_prompt_cache(const PromptCacheFigures& figures);
 
   EngineStats read() const;
 

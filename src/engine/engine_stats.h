@@ -97,11 +97,28 @@ struct FinishCounts {
   uint64_t failed = 0; // errors of ours
 };
 
+// See PromptCacheStats.
+struct PromptCacheFigures {
+  size_t entries = 0;
+  size_t bytes = 0;
+  size_t max_bytes = 0;
+  size_t checkpoint_bytes = 0; // of bytes
+  uint64_t hits = 0;
+  uint64_t misses = 0;
+  uint64_t evicted = 0;
+};
+
 struct EngineStats {
   // Settings, and what the machine allows.
   int max_rows = 1; // generations that run at the same time
   size_t queue_limit = 0; // generations that wait or run
   std::optional<uint64_t> usable_bytes; // of memory; nothing: no limit is known
+
+  // How layers hold keys and values ("16": bits, "8/64": bits and group size,
+  // "state": a recurrent one), and how many do; empty until a model is loaded.
+  std::map<std::string, int> kv_layers;
+
+  PromptCacheFigures prompt_cache;
 
   // Generations now: of its prompt nothing is read yet, or not all, or all.
   size_t queued = 0;

@@ -176,7 +176,7 @@ Scheduler::Reuse Scheduler::find_reuse(size_t waiting) const {
       sources.push_back({waiting_[i].request.prompt});
     }
   }
-  Reuse reuse{plan_reuse(request.prompt, sources)};
+  Reuse reuse{plan_reuse(request.prompt, sources), /*looked=*/true};
   const size_t source = reuse.plan.source;
   if (source < entries.size()) {
     reuse.entry = entries[source];
@@ -203,6 +203,7 @@ void Scheduler::start(Arrival arrival, const Reuse& reuse) {
     cache_.shrink_to(
         *options_.kv_budget - std::min(*options_.kv_budget, claims));
   }
+  tell_cache_change();
   const Status reserved =
       run_mlx("reserve", [&] { kv.state().reserve(positions); });
   auto row = std::make_unique<Sequence>(
@@ -229,7 +230,9 @@ void Scheduler::start(Arrival arrival, const Reuse& reuse) {
 ResumableKv Scheduler::take_over(const Reuse& reuse) {
   const int64_t length = reuse.plan.length;
   if (length == 0) {
-    cache_.count_miss();
+    if (reuse.looked) {
+      cache_.count_miss();
+    }
     return ResumableKv(model_.make_kv());
   }
   return reuse.row != nullptr
@@ -295,7 +298,12 @@ void Scheduler::accept(
   }
   for (size_t i = 0; i < chosen.size(); ++i) {
     const size_t size = logits_count(batch[i]) * vocabulary;
-    const Status status = chosen[i]->accept(rest.first(size), sampling_);
+    Status status;
+    // What a row's sampler or sink throws (no memory) is the row's alone.
+    const Status thrown = run_mlx("row", [&] {
+      status = chosen[i]->accept(rest.first(size), sampling_);
+    });
+    status = thrown.is_ok() ? status : thrown;
     rest = rest.subspan(size);
     if (!status.is_ok()) {
       fail(*chosen[i], status);
@@ -332,6 +340,13 @@ void Scheduler::leave(Sequence& sequence) {
     std::vector<TokenId> tokens = sequence.cache_tokens();
     cache_.put(
         space_of(sequence.request()), std::move(tokens), sequence.take_kv());
+    tell_cache_change();
+  }
+}
+
+void Scheduler::tell_cache_change() const {
+  if (options_.on_cache_change) {
+    options_.on_cache_change();
   }
 }
 

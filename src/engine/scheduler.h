@@ -17,6 +17,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +41,9 @@ struct SchedulerOptions {
   // Bytes that the states of rows, as long as they may become, and the prompt
   // cache may take together; nothing: no limit. One row runs in any case.
   std::optional<uint64_t> kv_budget{};
+  // Called after each change of the prompt cache, before a sink hears of what
+  // changed it.
+  std::function<void()> on_cache_change{};
 };
 
 // A generation to be queued.
@@ -91,6 +95,7 @@ class Scheduler {
   // What a prompt can take over, and of whom.
   struct Reuse {
     ReusePlan plan;
+    bool looked = false; // false: nothing was to be taken over
     PromptCache::EntryId entry = 0; // or
     Sequence* row = nullptr; // this one; neither: one that waits
   };
@@ -116,6 +121,7 @@ class Scheduler {
   void fail(Sequence& sequence, const Status& status);
   void retire_finished();
   void leave(Sequence& sequence);
+  void tell_cache_change() const;
 
   const Model& model_;
   const std::shared_ptr<const ServedModel> served_;

@@ -36,6 +36,16 @@ constexpr auto kLingerTime = std::chrono::seconds(2);
 constexpr int kClientLeft = 499; // as logged; it got no whole answer
 constexpr std::string_view kPing = ": ping\n\n"; // a comment, to SSE readers
 
+// What was read again and what not, and why: for the log.
+std::string describe(const GenerationStats& stats) {
+  const int read = stats.prompt_tokens - stats.cached_tokens;
+  return "prompt " + std::to_string(stats.prompt_tokens) + ": " +
+      std::to_string(stats.cached_tokens) + " from " +
+      std::string(to_string(stats.cached_from)) + ", " + std::to_string(read) +
+      " read, diverged at " + std::to_string(stats.shared_tokens) +
+      "; generated " + std::to_string(stats.generated_tokens);
+}
+
 } // namespace
 
 Connection::Connection(
@@ -117,6 +127,7 @@ asio::awaitable<void> Connection::run() {
 }
 
 asio::awaitable<bool> Connection::serve_one() {
+  generated_.reset();
   const bool received = co_await receive();
   if (!received) {
     co_return false;
@@ -221,6 +232,9 @@ void Connection::record_request() {
   line += " " + std::to_string(status_);
   line += " " + std::to_string(elapsed.count()) + " ms ";
   line += request_.id;
+  if (generated_) {
+    line += ", " + describe(*generated_);
+  }
   log_info(line);
   context_.metrics.count_response(status_);
 }
@@ -346,6 +360,13 @@ Status Connection::append(
   } else {
     const auto& end = std::get<GenerationEnd>(event.what);
     generations_[choice].reset();
+    if (generated_) {
+      generated_->cached_tokens += end.stats.cached_tokens;
+      generated_->prompt_tokens += end.stats.prompt_tokens;
+      generated_->generated_tokens += end.stats.generated_tokens;
+    } else {
+      generated_ = end.stats;
+    }
     INGLE_RETURN_IF_ERROR(end.status);
     if (end.reason == FinishReason::kCancelled) {
       return server_stopping();

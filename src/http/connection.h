@@ -105,6 +105,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // By choice; nothing once its end has been seen.
   std::vector<std::optional<GenerationId>> generations_;
   std::vector<AnswerEvent> events_; // taken from the queue
+  // Of the choices that are over: the first one's, with the tokens of all.
+  std::optional<GenerationStats> generated_;
 
   bool receiving_ = false;
   bool stopping_ = false;

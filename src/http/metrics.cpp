@@ -94,6 +94,35 @@ void add_gauges(std::vector<MetricFamily>& families, const EngineStats& stats) {
       static_cast<uint64_t>(stats.max_rows)));
 }
 
+void add_prompt_cache(
+    std::vector<MetricFamily>& families,
+    const PromptCacheFigures& cache) {
+  families.push_back(gauge(
+      "ingle_prompt_cache_entries",
+      "Sequences that the prompt cache keeps in memory",
+      cache.entries));
+  families.push_back(gauge(
+      "ingle_prompt_cache_bytes",
+      "Memory that the prompt cache takes",
+      cache.bytes));
+  families.push_back(gauge(
+      "ingle_prompt_cache_max_bytes",
+      "Memory that the prompt cache may take",
+      cache.max_bytes));
+  families.push_back(counter(
+      "ingle_prompt_cache_hits_total",
+      "Prompts that took a prefix over from the prompt cache",
+      cache.hits));
+  families.push_back(counter(
+      "ingle_prompt_cache_misses_total",
+      "Prompts that found nothing to take over",
+      cache.misses));
+  families.push_back(counter(
+      "ingle_prompt_cache_evicted_total",
+      "Sequences that made room in the prompt cache",
+      cache.evicted));
+}
+
 void add_totals(std::vector<MetricFamily>& families, const EngineStats& stats) {
   families.push_back(
       counter("ingle_steps_total", "Steps of the scheduler", stats.steps));
@@ -162,6 +191,7 @@ void Metrics::count_response(int status) {
 std::string Metrics::text(const EngineStats& engine) const {
   std::vector<MetricFamily> families = registry_.Collect();
   add_gauges(families, engine);
+  add_prompt_cache(families, engine.prompt_cache);
   add_totals(families, engine);
   add_times(families, engine);
   return prometheus::TextSerializer().Serialize(families);

@@ -1,6 +1,7 @@
 #include "kernels/arena.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include <sys/mman.h>
@@ -39,6 +40,28 @@ PageBuffer::~PageBuffer() {
   if (data_ != nullptr) {
     munmap(data_, bytes_);
   }
+}
+
+void PageBuffer::grow(size_t bytes) {
+  if (bytes <= bytes_) {
+    return;
+  }
+#if defined(MREMAP_MAYMOVE)
+  if (data_ != nullptr) {
+    void* pages = mremap(data_, bytes_, bytes, MREMAP_MAYMOVE);
+    if (pages == MAP_FAILED) {
+      throw std::bad_alloc();
+    }
+    data_ = static_cast<std::byte*>(pages);
+    bytes_ = bytes;
+    return;
+  }
+#endif
+  PageBuffer grown(bytes);
+  if (bytes_ > 0) {
+    std::memcpy(grown.data_, data_, bytes_);
+  }
+  *this = std::move(grown);
 }
 
 void PageBuffer::release(size_t begin) {

@@ -34,6 +34,11 @@ class PageBuffer {
     return bytes_;
   }
 
+  // Makes it so large at least; it keeps what it holds, and may be elsewhere
+  // then. Nothing is copied where the system can move pages.
+  // Throws std::bad_alloc, and has changed nothing.
+  void grow(size_t bytes);
+
   // Gives the pages from `begin` on back to the system, as far as it can: they
   // are zero again.
   void release(size_t begin);
