@@ -17,6 +17,8 @@
 
 namespace ingle {
 
+class Grammar;
+
 // Below it, but for 0, a repetition penalty makes infinite logits.
 inline constexpr float kLeastRepetitionPenalty = 0.01f;
 
@@ -60,6 +62,13 @@ struct GenerationRequest {
   SamplingParams sampling;
   std::vector<std::string> stop;
   bool ignore_eos = false;
+  // What the answer has to follow; null: nothing. Tokens that it does not allow
+  // are taken out behind the processors, at any temperature, and behind the
+  // log-probabilities, which are the model's own. The answer ends ("stop")
+  // where the grammar does, whatever min_tokens says; where ignore_eos or
+  // min_tokens forbid an end of sequence, it goes on as long as the grammar
+  // can.
+  std::shared_ptr<const Grammar> grammar;
   // Per token: the log-probability of the chosen one and of the N most likely
   // (0: the chosen one alone). Nothing: not computed.
   std::optional<int> top_logprobs;

@@ -200,6 +200,10 @@ Result<std::shared_ptr<ServedModel>> load_served_model(
   model->xtc_exempt.insert(
       model->xtc_exempt.end(), model->eos.begin(), model->eos.end());
   sort_and_unique(model->xtc_exempt);
+  if (model->tokenizer) {
+    model->grammars = std::make_shared<GrammarCompiler>(
+        model->tokenizer, model->eos, model->vocab_size);
+  }
   return model;
 }
 

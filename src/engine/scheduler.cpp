@@ -215,6 +215,7 @@ void Scheduler::start(Arrival arrival, const Reuse& reuse) {
       stats,
       served_,
       model_.logit_passes(),
+      masks_,
       clock_);
   if (!reserved.is_ok()) {
     row->report_failure(reserved);

@@ -11,7 +11,7 @@
 // well, cancelled or failed.
 //
 // What fails together: a failed forward fails the rows of that step. What fails
-// alone: a row's sampler, and its admission.
+// alone: a row's sampler, its grammar, and its admission.
 //
 // Threads: the engine thread.
 #pragma once
@@ -27,6 +27,7 @@
 #include "base/stopwatch.h"
 #include "cache/prompt_cache.h"
 #include "engine/generator.h"
+#include "engine/mask_worker.h"
 #include "engine/piece_size.h"
 #include "engine/sequence.h"
 #include "model/model.h"
@@ -131,6 +132,7 @@ class Scheduler {
   const KvState empty_; // what a state comes to take is asked of it
   const std::string kv_scheme_;
 
+  MaskWorker masks_;
   std::deque<Arrival> queue_;
   std::vector<Arrival> waiting_; // admitted, for a row to read what they share
   Rows rows_; // in order of arrival

@@ -25,6 +25,7 @@ Sequence::Sequence(
     GenerationStats stats,
     std::shared_ptr<const ServedModel> model,
     const LogitPasses& passes,
+    MaskWorker& masks,
     const Clock& clock)
     : id_(id),
       request_(std::move(request)),
@@ -40,6 +41,10 @@ Sequence::Sequence(
       stop_(request_.stop),
       stats_(stats),
       phase_start_(clock.now()) {
+  if (request_.grammar) {
+    grammar_.emplace(
+        request_.grammar, static_cast<size_t>(model_->vocab_size), masks);
+  }
   if (model_->tokenizer) {
     decoder_.emplace(model_->tokenizer);
   }
@@ -83,6 +88,9 @@ bool Sequence::scores_prompt() const {
 Row Sequence::next_row(int chunk) {
   const size_t left = prompt_left();
   if (left == 0) {
+    if (grammar_) {
+      grammar_->start_mask();
+    }
     return {{&tokens_.back(), 1}, &kv_.state(), Logits::kLast};
   }
   auto limit =
@@ -93,10 +101,13 @@ Row Sequence::next_row(int chunk) {
   }
   const size_t length = std::min(left, limit);
   const auto piece = std::span(request_.prompt).last(left).first(length);
+  const bool samples = length == left && request_.max_tokens > 0;
+  if (samples && grammar_) {
+    grammar_->start_mask();
+  }
   if (scores_prompt()) {
     return {piece, &kv_.state(), Logits::kAll};
   }
-  const bool samples = length == left && request_.max_tokens > 0;
   return {piece, &kv_.state(), samples ? Logits::kLast : Logits::kNone};
 }
 
@@ -165,26 +176,23 @@ Result<std::vector<GeneratedToken>> Sequence::score(
 
 Status Sequence::generate(std::span<const float> logits, Stopwatch& sampling) {
   std::vector<float> processed;
-  INGLE_ASSIGN_OR_RETURN(const TokenId token, sampling.time([&] {
-    if (processors_.is_active()) {
-      processed.assign(logits.begin(), logits.end());
-      processors_.apply(processed);
-      logits = processed;
-    }
-    return sample(
-        passes_,
-        logits,
-        request_.sampling,
-        model_->xtc_exempt,
-        seed_,
-        generated());
+  INGLE_ASSIGN_OR_RETURN(const auto chosen, sampling.time([&] {
+    return choose(logits, processed);
   }));
+  if (!chosen) {
+    finished_ = FinishReason::kStop;
+    return Status::ok();
+  }
+  const TokenId token = *chosen;
   processors_.push(token);
   tokens_.push_back(token);
   stats_.generated_tokens = static_cast<int>(generated());
   if (ends_sequence(token)) {
     finished_ = FinishReason::kStop;
     return Status::ok();
+  }
+  if (grammar_) {
+    INGLE_RETURN_IF_ERROR(grammar_->accept(token));
   }
   GeneratedToken generated{token, 0, {}};
   if (request_.top_logprobs) {
@@ -193,12 +201,47 @@ Status Sequence::generate(std::span<const float> logits, Stopwatch& sampling) {
         with_logprobs(passes_, logits, token, *request_.top_logprobs));
   }
   INGLE_RETURN_IF_ERROR(emit(std::move(generated)));
-  if (stop_.stopped()) {
+  if (stop_.stopped() || (grammar_ && grammar_->has_ended())) {
     finished_ = FinishReason::kStop;
   } else if (stats_.generated_tokens >= request_.max_tokens) {
     finished_ = FinishReason::kLength;
   }
   return Status::ok();
+}
+
+// The next token; nothing where the grammar leaves none. `logits` become those
+// of which log-probabilities are taken, in `processed` where they change.
+Result<std::optional<TokenId>> Sequence::choose(
+    std::span<const float>& logits,
+    std::vector<float>& processed) {
+  if (processors_.is_active()) {
+    processed.assign(logits.begin(), logits.end());
+    processors_.apply(processed);
+    logits = processed;
+  }
+  std::span<const float> allowed = logits;
+  std::vector<float> masked;
+  if (grammar_) {
+    masked.assign(logits.begin(), logits.end());
+    const auto never = request_.ignore_eos
+        ? std::span<const TokenId>(model_->eos)
+        : std::span<const TokenId>();
+    INGLE_ASSIGN_OR_RETURN(const bool goes_on, grammar_->apply(masked, never));
+    if (!goes_on) {
+      return std::optional<TokenId>();
+    }
+    allowed = masked;
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const TokenId token,
+      sample(
+          passes_,
+          allowed,
+          request_.sampling,
+          model_->xtc_exempt,
+          seed_,
+          generated()));
+  return std::optional(token);
 }
 
 bool Sequence::ends_sequence(TokenId token) const {

@@ -14,6 +14,7 @@
 #include "cache/resumable_kv.h"
 #include "engine/generator.h"
 #include "engine/logits_processors.h"
+#include "engine/mask_worker.h"
 #include "model/model.h"
 #include "text/stop_matcher.h"
 #include "text/stream_decoder.h"
@@ -28,6 +29,7 @@ class Sequence {
  public:
   // `kv` has read the first tokens of the prompt, fewer than all, which came
   // from where `stats` says.
+  // `masks` outlives the sequence.
   Sequence(
       GenerationId id,
       GenerationRequest request,
@@ -37,6 +39,7 @@ class Sequence {
       GenerationStats stats,
       std::shared_ptr<const ServedModel> model,
       const LogitPasses& passes,
+      MaskWorker& masks,
       const Clock& clock);
 
   GenerationId id() const {
@@ -109,6 +112,9 @@ class Sequence {
       size_t length);
   void start_decode_clock();
   Status generate(std::span<const float> logits, Stopwatch& sampling);
+  Result<std::optional<TokenId>> choose(
+      std::span<const float>& logits,
+      std::vector<float>& processed);
   Status emit(GeneratedToken token);
 
   const GenerationId id_;
@@ -127,6 +133,7 @@ class Sequence {
   // The prompt's next token, which the last piece has predicted.
   std::optional<GeneratedToken> scored_;
   LogitsProcessors processors_;
+  std::optional<RowGrammar> grammar_;
   // prompt ++ what was sampled, a final end of sequence included.
   std::vector<TokenId> tokens_;
   std::optional<StreamDecoder> decoder_; // none without a tokenizer

@@ -15,6 +15,7 @@
 #include "base/token.h"
 #include "text/chat_template.h"
 #include "text/output_markup.h"
+#include "text/grammar.h"
 #include "text/tokenizer.h"
 
 namespace ingle {
@@ -62,6 +63,7 @@ struct ServedModel {
   std::shared_ptr<const Tokenizer> tokenizer; // null: ids only
   std::shared_ptr<const ChatTemplate> chat_template; // null: no chat
   OutputMarkup markup; // of what it answers to the template
+  std::shared_ptr<const GrammarCompiler> grammars; // null: no tokenizer
   // Those of kSpecialTokens that tokenizer_config.json has, and their texts,
   // none of which is empty.
   std::map<std::string, std::string, std::less<>> special_tokens;
