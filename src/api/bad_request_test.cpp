@@ -359,9 +359,46 @@ INSTANTIATE_TEST_SUITE_P(
             "expected token ids below 258, the size of the model's vocabulary"},
         BadBody{
             kChat,
-            with_user_message(R"(,"response_format":{"type":"json_object"})"),
+            with_user_message(R"(,"response_format":{"type":"xml"})"),
             "response_format.type",
-            "a format other than \"text\" is not supported yet: leave it out"},
+            "expected \"text\", \"json_object\" or \"json_schema\""},
+        BadBody{
+            kChat,
+            with_user_message(R"(,"response_format":{"type":"json_schema"})"),
+            "response_format.json_schema",
+            "expected an object with a schema, got nothing"},
+        BadBody{
+            kChat,
+            with_user_message(R"(,"response_format":{"type":"json_schema",)"
+                              R"("json_schema":{"schema":[]}})"),
+            "response_format.json_schema.schema",
+            "expected an object, got an array"},
+        BadBody{
+            kChat,
+            with_user_message(R"(,"guided_json":"{")"),
+            "guided_json",
+            "expected a string that is a JSON object"},
+        BadBody{
+            kChat,
+            with_user_message(R"(,"guided_regex":["a"])"),
+            "guided_regex",
+            "expected a string, got an array"},
+        BadBody{
+            kChat,
+            with_user_message(R"(,"guided_choice":["a",1])"),
+            "guided_choice[1]",
+            "expected a string, got a number"},
+        BadBody{
+            kChat,
+            with_user_message(R"(,"guided_choice":[])"),
+            "guided_choice",
+            "expected at least one string, got none"},
+        BadBody{
+            kChat,
+            with_user_message(
+                R"(,"guided_regex":"a","grammar":"start: \"a\"")"),
+            "grammar",
+            "expected one format of the answer, got guided_regex too"},
         BadBody{
             kChat,
             with_user_message(R"(,"tools":{})"),

@@ -264,14 +264,11 @@ Result<std::string> render_chat(
 }
 
 Result<std::vector<TokenId>> encode_chat(
-    const ChatRequest& request,
-    const ServedModel& model,
-    PromptEnd end) {
-  INGLE_ASSIGN_OR_RETURN(
-      const std::string text, render_chat(request, model, end));
+    const std::string& rendered,
+    const ServedModel& model) {
   INGLE_ASSIGN_OR_RETURN(
       std::vector<TokenId> ids,
-      encode_text(text, /*add_special_tokens=*/true, "messages", model));
+      encode_text(rendered, /*add_special_tokens=*/true, "messages", model));
   drop_doubled_bos(ids, model);
   INGLE_RETURN_IF_ERROR(drop_appended_eos(ids, model));
   return ids;
@@ -280,9 +277,8 @@ Result<std::vector<TokenId>> encode_chat(
 Result<GenerationRequest> make_generation(
     const ChatRequest& request,
     const ServedModel& model) {
-  INGLE_ASSIGN_OR_RETURN(
-      std::vector<TokenId> ids,
-      encode_chat(request, model, PromptEnd::kAnswer));
+  INGLE_ASSIGN_OR_RETURN(const std::string text, render_chat(request, model));
+  INGLE_ASSIGN_OR_RETURN(std::vector<TokenId> ids, encode_chat(text, model));
   std::vector<int> hints;
   if (model.forgets && request.options.use_cache) {
     hints = resume_hints(request, model, ids);
@@ -296,6 +292,13 @@ Result<GenerationRequest> make_generation(
           "messages",
           model));
   generation.resume_hints = std::move(hints);
+  if (request.options.format) {
+    const std::string* const thinks = request.find_variable("enable_thinking");
+    const bool may_think = thinks == nullptr || *thinks != "false";
+    INGLE_ASSIGN_OR_RETURN(
+        generation.grammar,
+        compile_format(*request.options.format, text, may_think, model));
+  }
   return generation;
 }
 
@@ -320,6 +323,12 @@ Result<GenerationRequest> make_generation(
           kCompletionMaxTokens,
           prompt.path,
           model));
+  if (request.options.format) {
+    INGLE_ASSIGN_OR_RETURN(
+        generation.grammar,
+        compile_format(
+            *request.options.format, "", /*may_think=*/false, model));
+  }
   generation.prompt_logprobs =
       request.echo && request.options.top_logprobs.has_value();
   return generation;

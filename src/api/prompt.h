@@ -52,17 +52,17 @@ Result<std::string> render_chat(
 
 // The tokens of it; a bos token that both the template and the tokenizer put in
 // front is there once, and an eos token that the tokenizer appends is not
-// there. Errors: kInvalidRequest, as above.
+// there.
+// Errors: kInvalidRequest, as of encode_text().
 Result<std::vector<TokenId>> encode_chat(
-    const ChatRequest& request,
-    const ServedModel& model,
-    PromptEnd end);
+    const std::string& rendered,
+    const ServedModel& model);
 
-// Of encode_chat(). Without max_tokens the answer may take what is left of the
-// context.
+// Of both. Without max_tokens the answer may take what is left of the context.
 //
 // Errors: kInvalidRequest (as above; a prompt and an answer that don't fit,
-//         reason "context_length_exceeded"; a token that the model lacks).
+//         reason "context_length_exceeded"; a token that the model lacks; a
+//         format of the answer that can't be compiled).
 Result<GenerationRequest> make_generation(
     const ChatRequest& request,
     const ServedModel& model);

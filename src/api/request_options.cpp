@@ -18,17 +18,6 @@ Status refuse_missing_features(const JsonObject& body) {
   if (adapter.value_or("none") != "none") {
     return not_supported_yet("adapter", "an adapter");
   }
-  const Json* const format = body.find("response_format");
-  if (format == nullptr) {
-    return {};
-  }
-  INGLE_ASSIGN_OR_RETURN(
-      const JsonObject object, JsonObject::from(*format, "response_format"));
-  INGLE_ASSIGN_OR_RETURN(const auto type, object.get_string("type"));
-  if (type != "text") {
-    return not_supported_yet(
-        "response_format.type", "a format other than \"text\"");
-  }
   return {};
 }
 
@@ -265,6 +254,7 @@ Result<RequestOptions> read_request_options(
   INGLE_RETURN_IF_ERROR(read_max_tokens(body, least_max_tokens, options));
   INGLE_RETURN_IF_ERROR(read_sampling(body, options.sampling));
   INGLE_ASSIGN_OR_RETURN(options.stop, read_stop(body));
+  INGLE_ASSIGN_OR_RETURN(options.format, read_answer_format(body));
   INGLE_ASSIGN_OR_RETURN(const auto n, body.get_integer("n", 1, kMaxChoices));
   options.n = static_cast<int>(n.value_or(1));
   INGLE_RETURN_IF_ERROR(read_flags(body, options));

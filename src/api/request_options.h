@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "api/answer_format.h"
 #include "base/status.h"
 #include "engine/generator.h"
 #include "engine/served_model.h"
@@ -28,6 +29,7 @@ struct RequestOptions {
   int min_tokens = 0;
   SamplingParams sampling; // what the request leaves open is as by default
   std::vector<std::string> stop;
+  std::optional<AnswerFormat> format; // nothing: any text
   bool ignore_eos = false;
   // How many alternatives to each token are asked for; nothing: no
   // log-probabilities. Chat and text completions spell it differently: their
@@ -48,9 +50,9 @@ SamplingParams default_sampling(const GenerationDefaults& defaults);
 //
 // What the request leaves open is as in `defaults`.
 // Errors: kInvalidRequest, naming the field; also for those that would change
-// the answer and that ingle does not have yet (response_format, adapter),
-// reason "unsupported_parameter", unless their value changes nothing. Other
-// unknown fields are ignored.
+// the answer and that ingle does not have yet (adapter), reason
+// "unsupported_parameter", unless their value changes nothing. Other unknown
+// fields are ignored.
 Result<RequestOptions> read_request_options(
     const JsonObject& body,
     const GenerationDefaults& defaults,

@@ -22,7 +22,11 @@ int shared_with(
   other.messages = to_text(messages);
   other.tools = request.tools;
   other.template_variables = request.template_variables;
-  const auto ids = encode_chat(other, model, PromptEnd::kMessage);
+  const auto rendered = render_chat(other, model, PromptEnd::kMessage);
+  if (!rendered.is_ok()) {
+    return 0;
+  }
+  const auto ids = encode_chat(*rendered, model);
   if (!ids.is_ok()) {
     return 0;
   }

@@ -18,7 +18,7 @@ class MaskWorkerTest : public testing::Test {
  protected:
   std::shared_ptr<const Grammar> regex(std::string text) const {
     auto grammar =
-        compiler_.compile({GrammarSpec::Kind::kRegex, std::move(text), ""});
+        compiler_.compile({GrammarSpec::Kind::kRegex, std::move(text)});
     EXPECT_TRUE(grammar.is_ok()) << grammar.status().message();
     return *grammar;
   }

@@ -14,8 +14,8 @@
 
 #include "base/token.h"
 #include "text/chat_template.h"
-#include "text/output_markup.h"
 #include "text/grammar.h"
+#include "text/output_markup.h"
 #include "text/tokenizer.h"
 
 namespace ingle {

@@ -43,7 +43,7 @@ class StructuredOutputTest : public testing::Test {
   }
 
   std::shared_ptr<const Grammar> compile(Kind kind, std::string text) const {
-    auto grammar = served_->grammars->compile({kind, std::move(text), ""});
+    auto grammar = served_->grammars->compile({kind, std::move(text)});
     EXPECT_TRUE(grammar.is_ok()) << grammar.status().message();
     return grammar.is_ok() ? *grammar : nullptr;
   }

@@ -29,10 +29,15 @@ Status status_of_grammar(IngleTextCode code, const RustText& message) {
   return status_of(code, message, StatusCode::kInvalidRequest, "grammar");
 }
 
+IngleGrammarPart
+part_of(std::string_view name, GrammarSpec::Kind kind, std::string_view text) {
+  return {name.data(), name.size(), kind_of(kind), text.data(), text.size()};
+}
+
 } // namespace
 
 GrammarSpec any_json_object() {
-  return {GrammarSpec::Kind::kJsonSchema, R"({"type":"object"})", ""};
+  return {GrammarSpec::Kind::kJsonSchema, R"({"type":"object"})"};
 }
 
 GrammarMatcher::~GrammarMatcher() {
@@ -105,23 +110,27 @@ Result<const IngleGrammarFactory*> GrammarCompiler::factory() const {
 
 Result<std::shared_ptr<const Grammar>> GrammarCompiler::compile(
     const GrammarSpec& spec) const {
-  if (spec.text.size() > kMaxGrammarBytes) {
+  size_t size = spec.text.size();
+  std::vector<IngleGrammarPart> parts = {part_of("", spec.kind, spec.text)};
+  for (const GrammarSpec::Part& part : spec.parts) {
+    size += part.text.size();
+    parts.push_back(part_of(part.name, part.kind, part.text));
+  }
+  if (size > kMaxGrammarBytes) {
     return Status::invalid_request(
         "expected at most " + std::to_string(kMaxGrammarBytes) +
-        " bytes, got " + std::to_string(spec.text.size()));
+        " bytes, got " + std::to_string(size));
   }
   INGLE_ASSIGN_OR_RETURN(const IngleGrammarFactory* const shared, factory());
   IngleGrammar* handle = nullptr;
+  size_t at_fault = 0;
   RustText message;
   const IngleTextCode code = ingle_grammar_create(
-      shared,
-      kind_of(spec.kind),
-      spec.text.data(),
-      spec.text.size(),
-      spec.after.data(),
-      spec.after.size(),
-      &handle,
-      message.out());
+      shared, parts.data(), parts.size(), &handle, &at_fault, message.out());
+  if (code == kIngleTextFailed && at_fault > 0) {
+    return status_of_grammar(code, message)
+        .with_where(spec.parts[at_fault - 1].name);
+  }
   INGLE_RETURN_IF_ERROR(status_of_grammar(code, message));
   return std::shared_ptr<const Grammar>(std::make_shared<Grammar>(handle));
 }

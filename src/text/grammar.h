@@ -22,7 +22,7 @@ struct IngleGrammarMatcher;
 
 namespace ingle {
 
-// Bytes of a GrammarSpec's text.
+// Bytes of a GrammarSpec's texts together.
 inline constexpr size_t kMaxGrammarBytes = 256 * 1024;
 
 struct GrammarSpec {
@@ -32,11 +32,17 @@ struct GrammarSpec {
     kLark, // as llguidance spells it, beginning at `start`
     kChoice, // one of several texts: a JSON array of strings
   };
+  struct Part;
+
   Kind kind = Kind::kJsonSchema;
   std::string text;
-  // The grammar begins behind the first of these: what a model thinks stands
-  // before it, up to the tag that ends its thought. Empty: it begins at once.
-  std::string after;
+  std::vector<Part> parts = {}; // what a Lark grammar refers to as @name
+};
+
+struct GrammarSpec::Part {
+  std::string name; // letters, digits and "_"; not "start"
+  Kind kind = Kind::kJsonSchema;
+  std::string text;
 };
 
 // {"type":"object"}.
@@ -118,8 +124,9 @@ class GrammarCompiler {
   GrammarCompiler& operator=(const GrammarCompiler&) = delete;
 
   // Errors: kInvalidRequest (the library's words; in a schema after the path of
-  //         its part at fault; over a limit), kCorruption (the library failed,
-  //         or can't use the tokenizer).
+  //         its part at fault; where() is the name of the spec's part, if it is
+  //         one of these), kCorruption (the library failed, or can't use the
+  //         tokenizer).
   // Cost:   milliseconds, in a fresh thread with a large stack.
   Result<std::shared_ptr<const Grammar>> compile(const GrammarSpec& spec) const;
 

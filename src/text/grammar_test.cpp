@@ -31,9 +31,8 @@ std::shared_ptr<const Tokenizer> tiny() {
 // Grammars of one tokenizer, and the answers that they allow.
 class GrammarTest : public ::testing::Test {
  protected:
-  std::shared_ptr<const Grammar>
-  compile(Kind kind, std::string text, std::string after = "") {
-    auto grammar = compiler_.compile({kind, std::move(text), std::move(after)});
+  std::shared_ptr<const Grammar> compile(Kind kind, std::string text) {
+    auto grammar = compiler_.compile({kind, std::move(text)});
     EXPECT_TRUE(grammar.is_ok()) << grammar.status().message();
     return grammar.is_ok() ? *grammar : nullptr;
   }
@@ -41,7 +40,7 @@ class GrammarTest : public ::testing::Test {
     return compile(Kind::kJsonSchema, std::move(text));
   }
   std::string refusal(Kind kind, const std::string& text) {
-    const auto grammar = compiler_.compile({kind, text, ""});
+    const auto grammar = compiler_.compile({kind, text});
     EXPECT_EQ(grammar.status().code(), StatusCode::kInvalidRequest)
         << text.substr(0, 100);
     EXPECT_THAT(grammar.status().message(), Not(HasSubstr("non-verbose")));
@@ -210,23 +209,24 @@ TEST_F(GrammarTest, CharactersStayWholeWhereTokensCutThem) {
   EXPECT_TRUE(matcher->has_ended());
 }
 
-TEST_F(GrammarTest, AThoughtComesBeforeTheAnswer) {
-  const auto grammar = compile(Kind::kChoice, R"(["yes","no"])", "</think>");
-  EXPECT_TRUE(matches(grammar, "Hm, no.\n<th</think>yes"));
-  EXPECT_TRUE(matches(grammar, "</think>no"));
-  EXPECT_FALSE(matches(grammar, "no"));
-  EXPECT_FALSE(matches(grammar, "Hm.</think>\nno"));
+TEST_F(GrammarTest, ALarkGrammarRefersToItsParts) {
+  const auto grammar = *compiler_.compile(
+      {Kind::kLark,
+       "start: \"<\" @object \">\" @digits",
+       {{"object", Kind::kJsonSchema, R"({"type":"object"})"},
+        {"digits", Kind::kRegex, "[0-9]+"}}});
+  EXPECT_TRUE(matches(grammar, R"(<{"a": 1}>23)"));
+  EXPECT_FALSE(matches(grammar, R"(<{"a": 1}>)"));
 }
 
-TEST_F(GrammarTest, AThoughtMayEndWithASpecialToken) {
-  const auto matcher =
-      *compile(Kind::kJsonSchema, "{\"const\":1}", "<|im_start|>")
-           ->make_matcher();
-  EXPECT_EQ(follow(*matcher, "so <|im_start|>"), 15u);
-  EXPECT_TRUE(allows(*matcher, 'x'));
-  EXPECT_FALSE(allows(*matcher, kTinyImEnd));
-  ASSERT_TRUE(matcher->accept(kTinyImStart).is_ok());
-  EXPECT_THAT(allowed(*matcher), ElementsAre('1'));
+TEST_F(GrammarTest, AFaultOfAPartNamesIt) {
+  const auto grammar = compiler_.compile(
+      {Kind::kLark,
+       "start: @a | @b",
+       {{"a", Kind::kJsonSchema, R"({"type":"object"})"},
+        {"b", Kind::kJsonSchema, R"({"items":{"type":"str"}})"}}});
+  EXPECT_EQ(grammar.status().where(), "b");
+  EXPECT_EQ(grammar.status().message(), "items: Invalid type: str");
 }
 
 TEST_F(GrammarTest, AFaultOfASchemaNamesItsPlace) {
@@ -322,7 +322,7 @@ TEST(GrammarCompiler, SpacesOfASentencePieceVocabularyAreText) {
       sentence_piece_tokenizer_json(SpaceStripping::kReplaceAndStrip),
       "tokenizer.json");
   const GrammarCompiler compiler(tokenizer, {2}, tokenizer->vocab_size());
-  const auto grammar = *compiler.compile({Kind::kRegex, " ab a", ""});
+  const auto grammar = *compiler.compile({Kind::kRegex, " ab a"});
   const auto matcher = *grammar->make_matcher();
   for (const char* const piece : {"\u2581ab", "\u2581a"}) {
     EXPECT_TRUE(matcher->accept(*tokenizer->token_to_id(piece)).is_ok());
@@ -332,7 +332,7 @@ TEST(GrammarCompiler, SpacesOfASentencePieceVocabularyAreText) {
 
 TEST(GrammarCompiler, AnEndThatIsNoSpecialTokenIsNoTextEither) {
   const GrammarCompiler compiler(tiny(), {'x'}, kVocabSize);
-  const auto grammar = *compiler.compile({Kind::kRegex, "[a-z]+", ""});
+  const auto grammar = *compiler.compile({Kind::kRegex, "[a-z]+"});
   const auto matcher = *grammar->make_matcher();
   std::vector<uint32_t> bits(10);
   ASSERT_TRUE(matcher->mask(bits).is_ok());

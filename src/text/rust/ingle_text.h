@@ -126,17 +126,24 @@ typedef enum {
   kIngleGrammarChoice = 3, // a JSON array of strings
 } IngleGrammarKind;
 
-// Compiles `source` on a thread of its own. The grammar begins behind the first
-// `after`, which any text may stand before; at once, where it is empty.
-// kIngleTextFailed: why, for a schema after the path of its part at fault.
+// `name` is what a Lark grammar refers to as @name.
+typedef struct {
+  const char* name;
+  size_t name_size;
+  IngleGrammarKind kind;
+  const char* text;
+  size_t text_size;
+} IngleGrammarPart;
+
+// Compiles the first of `parts`, and the others where it refers to them, on a
+// thread of its own. kIngleTextFailed: why, for a schema after the path of its
+// part at fault; `*at_fault` is the index of the part in `parts`.
 IngleTextCode ingle_grammar_create(
     const IngleGrammarFactory* factory,
-    IngleGrammarKind kind,
-    const char* source,
-    size_t source_size,
-    const char* after,
-    size_t after_size,
+    const IngleGrammarPart* parts,
+    size_t parts_size,
     IngleGrammar** out,
+    size_t* at_fault,
     IngleTextBuffer* error);
 void ingle_grammar_free(IngleGrammar* grammar);
 

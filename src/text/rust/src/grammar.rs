@@ -2,13 +2,16 @@
 //! next.
 
 use std::ops::RangeInclusive;
+use std::os::raw::c_char;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use llguidance::api::{GrammarWithLexer, ParserLimits, TopLevelGrammar};
 use llguidance::{Matcher, ParserFactory};
 use serde_json::{json, Value};
 use toktrie::InferenceCapabilities;
 
-use crate::boundary::Failure;
+use crate::boundary::{utf8, Failure};
 use crate::grammar_tokens::GrammarTokens;
 use crate::schema_fault::{check_multiples, find_fault};
 use crate::tokenizer::Tokenizer;
@@ -27,9 +30,6 @@ const MAX_LARK_NESTING: usize = 200;
 /// Memory is taken for as much of it as is used.
 pub const STACK_BYTES: RangeInclusive<usize> = (64 << 20)..=(512 << 20);
 
-/// The name by which the thought's grammar refers to the answer's.
-const ANSWER: &str = "answer";
-
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
@@ -47,6 +47,22 @@ pub struct GrammarFactory(ParserFactory);
 pub struct Grammar(Matcher);
 
 pub struct GrammarMatcher(Matcher);
+
+/// `IngleGrammarPart`.
+#[repr(C)]
+pub struct RawPart {
+    pub name: *const c_char,
+    pub name_size: usize,
+    pub kind: Kind,
+    pub text: *const c_char,
+    pub text_size: usize,
+}
+
+pub struct Part<'a> {
+    pub name: &'a [u8],
+    pub kind: Kind,
+    pub text: &'a [u8],
+}
 
 /// What an accepted token leads to.
 pub struct Progress {
@@ -71,18 +87,28 @@ impl GrammarFactory {
         Ok(GrammarFactory(factory))
     }
 
-    /// `after`: the grammar begins behind the first of these; before it stands
-    /// any text. Empty: it begins at once.
-    pub fn compile(&self, kind: Kind, text: &str, after: &str) -> Result<Grammar, Failure> {
-        let answer = answer(kind, text)?;
-        match self.matcher(with_thought(answer, after, self)?) {
-            Err(Failure::Failed(message)) if kind == Kind::JsonSchema => {
-                let place = self.fault_of(text);
-                Err(Failure::Failed(format!("{place}{message}")))
-            }
-            Err(failure) => Err(failure),
-            Ok(matcher) => Ok(Grammar(matcher)),
+    /// The first part, which may refer to the others. A failure sets `at_fault`
+    /// to the part's index.
+    pub fn compile(&self, parts: &[Part], at_fault: &AtomicUsize) -> Result<Grammar, Failure> {
+        let mut grammars = Vec::new();
+        for (index, part) in parts.iter().enumerate() {
+            at_fault.store(index, Relaxed);
+            grammars.push(part.grammar()?);
         }
+        at_fault.store(0, Relaxed);
+        let compiled = self.matcher(TopLevelGrammar {
+            grammars,
+            max_tokens: None,
+        });
+        if let Err(Failure::Failed(_)) = &compiled {
+            for (index, part) in parts.iter().enumerate() {
+                if let Some((place, message)) = self.fault_of(part) {
+                    at_fault.store(index, Relaxed);
+                    return Err(Failure::Failed(format!("{place}{message}")));
+                }
+            }
+        }
+        compiled.map(Grammar)
     }
 
     /// Its first step is tried: there most of those show that are too large, or
@@ -98,21 +124,23 @@ impl GrammarFactory {
         Ok(matcher)
     }
 
-    /// The path of the part of a schema that is at fault, and ": "; empty: it is
-    /// the whole.
-    fn fault_of(&self, schema: &str) -> String {
-        let Ok(schema) = serde_json::from_str::<Value>(schema) else {
-            return String::new();
-        };
-        let path = find_fault(&schema, |part| {
-            let grammar = TopLevelGrammar::from_json_schema(with_space(part.clone()));
-            matches!(self.matcher(grammar), Err(Failure::Failed(_)))
-        });
-        if path.is_empty() {
-            path
-        } else {
-            path + ": "
+    /// Where a schema is at fault by itself, as a path and ": ", and why.
+    fn fault_of(&self, part: &Part) -> Option<(String, String)> {
+        if part.kind != Kind::JsonSchema {
+            return None;
         }
+        let schema: Value = serde_json::from_slice(part.text).ok()?;
+        let fault = |schema: &Value| {
+            let grammar = TopLevelGrammar::from_json_schema(with_space(schema.clone()));
+            match self.matcher(grammar) {
+                Err(Failure::Failed(message)) => Some(message),
+                _ => None,
+            }
+        };
+        let message = fault(&schema)?;
+        let path = find_fault(&schema, |inner| fault(inner).is_some());
+        let place = if path.is_empty() { path } else { path + ": " };
+        Some((place, message))
     }
 }
 
@@ -146,52 +174,33 @@ impl GrammarMatcher {
     }
 }
 
-fn answer(kind: Kind, text: &str) -> Result<GrammarWithLexer, Failure> {
-    let grammar = match kind {
-        Kind::JsonSchema => {
-            let schema = serde_json::from_str(text)
-                .map_err(|error| Failure::Failed(format!("not JSON: {error}")))?;
-            check_multiples(&schema)?;
-            GrammarWithLexer::from_json_schema(with_space(schema))
-        }
-        Kind::Regex => GrammarWithLexer::from_regex(text),
-        Kind::Lark => {
-            check_lark(text)?;
-            GrammarWithLexer::from_lark(text.to_string())
-        }
-        Kind::Choice => {
-            let choices: Vec<String> = serde_json::from_str(text)
-                .map_err(|error| Failure::Failed(format!("not a list of strings: {error}")))?;
-            let quoted: Vec<String> = choices.iter().map(|text| quote(text)).collect();
-            GrammarWithLexer::from_lark(format!("start: {}", quoted.join(" | ")))
-        }
-    };
-    Ok(GrammarWithLexer {
-        name: Some(ANSWER.into()),
-        ..grammar
-    })
-}
-
-fn with_thought(
-    answer: GrammarWithLexer,
-    after: &str,
-    factory: &GrammarFactory,
-) -> Result<TopLevelGrammar, Failure> {
-    if after.is_empty() {
-        return Ok(TopLevelGrammar::from_grammar(answer));
+impl Part<'_> {
+    fn grammar(&self) -> Result<GrammarWithLexer, Failure> {
+        let text = utf8(self.text)?;
+        let grammar = match self.kind {
+            Kind::JsonSchema => {
+                let schema = serde_json::from_str(text)
+                    .map_err(|error| Failure::Failed(format!("not JSON: {error}")))?;
+                check_multiples(&schema)?;
+                GrammarWithLexer::from_json_schema(with_space(schema))
+            }
+            Kind::Regex => GrammarWithLexer::from_regex(text),
+            Kind::Lark => {
+                check_lark(text)?;
+                GrammarWithLexer::from_lark(text.to_string())
+            }
+            Kind::Choice => {
+                let choices: Vec<String> = serde_json::from_str(text)
+                    .map_err(|error| Failure::Failed(format!("not a list of strings: {error}")))?;
+                let quoted: Vec<String> = choices.iter().map(|text| quote(text)).collect();
+                GrammarWithLexer::from_lark(format!("start: {}", quoted.join(" | ")))
+            }
+        };
+        Ok(GrammarWithLexer {
+            name: Some(utf8(self.name)?.to_string()),
+            ..grammar
+        })
     }
-    let trie = factory.0.tok_env().tok_trie();
-    let lark = match trie.get_special_token(after) {
-        Some(id) => format!("start: /(?s:.*)/ <[{id}]> @{ANSWER}"),
-        None => format!(
-            "start: thought @{ANSWER}\nthought[suffix={}]: /(?s:.*)/",
-            quote(after)
-        ),
-    };
-    Ok(TopLevelGrammar {
-        grammars: vec![GrammarWithLexer::from_lark(lark), answer],
-        max_tokens: None,
-    })
 }
 
 /// The schema with our white space, whatever the client says of it.

@@ -18,13 +18,14 @@ mod token_bytes;
 mod tokenizer;
 
 use std::os::raw::{c_char, c_int};
+use std::sync::atomic::AtomicUsize;
 
 use boundary::{
     bytes, guard, guard_create, guard_create_on_stack, guard_on_stack, text, utf8, Buffer, Code,
     Failure, Ids,
 };
 use chat_template::{stack_bytes, ChatTemplate};
-use grammar::{Grammar, GrammarFactory, GrammarMatcher, Kind};
+use grammar::{Grammar, GrammarFactory, GrammarMatcher, Part, RawPart};
 use tokenizer::Tokenizer;
 
 /// # Safety
@@ -222,21 +223,28 @@ pub unsafe extern "C" fn ingle_grammar_factory_free(factory: *mut GrammarFactory
 #[no_mangle]
 pub unsafe extern "C" fn ingle_grammar_create(
     factory: *const GrammarFactory,
-    kind: Kind,
-    source: *const c_char,
-    source_size: usize,
-    after: *const c_char,
-    after_size: usize,
+    parts: *const RawPart,
+    parts_size: usize,
     out: *mut *mut Grammar,
+    at_fault: *mut usize,
     error: *mut Buffer,
 ) -> Code {
     unsafe {
         let factory = &*factory;
-        let source = bytes(source, source_size);
-        let after = bytes(after, after_size);
-        guard_create_on_stack(grammar::STACK_BYTES, out, error, || {
-            factory.compile(kind, utf8(source)?, utf8(after)?)
-        })
+        let parts: Vec<Part> = boundary::slice(parts, parts_size)
+            .iter()
+            .map(|part| Part {
+                name: bytes(part.name, part.name_size),
+                kind: part.kind,
+                text: bytes(part.text, part.text_size),
+            })
+            .collect();
+        let fault = AtomicUsize::new(0);
+        let code = guard_create_on_stack(grammar::STACK_BYTES, out, error, || {
+            factory.compile(&parts, &fault)
+        });
+        *at_fault = fault.into_inner();
+        code
     }
 }
 
