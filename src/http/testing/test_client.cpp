@@ -26,11 +26,7 @@ std::string lower(std::string text) {
 
 TestClient::TestClient(uint16_t port, int receive_buffer)
     : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-  const timeval timeout = {10, 0};
-  ::setsockopt(
-      socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-  ::setsockopt(
-      socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+  wait_at_most(std::chrono::seconds(10));
   if (receive_buffer > 0) {
     ::setsockopt(
         socket_.get(),
@@ -49,6 +45,14 @@ TestClient::TestClient(uint16_t port, int receive_buffer)
           sizeof(address)) != 0) {
     socket_.reset();
   }
+}
+
+void TestClient::wait_at_most(std::chrono::seconds time) {
+  const timeval timeout = {time.count(), 0};
+  ::setsockopt(
+      socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+  ::setsockopt(
+      socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 }
 
 bool TestClient::send(std::string_view bytes) {

@@ -2,6 +2,7 @@
 // tests.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -18,10 +19,12 @@ struct TestResponse {
   bool complete = false; // true iff the body ended as its head said
 };
 
-// Every read gives up after ten seconds.
+// Every read gives up after ten seconds, or what wait_at_most() says.
 class TestClient {
  public:
   explicit TestClient(uint16_t port, int receive_buffer = 0);
+
+  void wait_at_most(std::chrono::seconds time);
 
   // False: the other side has closed.
   bool send(std::string_view bytes);
