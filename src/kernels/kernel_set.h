@@ -115,6 +115,18 @@ struct DeltaRun {
   int64_t out_stride = 0;
 };
 
+// Of some tokens xA, and what they are multiplied with (low_rank.h).
+struct LowRankSums {
+  int tokens = 0;
+  const float* values = nullptr; // of the first token: [rank]
+  int64_t stride = 0; // from token to token
+  const float* b = nullptr; // [rank][b_stride], from the first output on
+  int64_t b_stride = 0;
+  int rank = 0;
+  float scale = 0;
+  int64_t out_stride = 0;
+};
+
 inline constexpr int kDeltaPanel = 16;
 inline constexpr int kMaxTaps = 16;
 
@@ -252,6 +264,19 @@ struct KernelSet {
 
   // x = x * sigmoid(gate); [n].
   void (*gate_by_sigmoid)(float* x, const float* gate, int n);
+
+  // sums[t][r] = sum(x[t][k] * a[r * columns + k]), k < columns.
+  void (*low_rank_in)(
+      const float* const* x,
+      int tokens,
+      const float* a,
+      int rank,
+      int columns,
+      float* const* sums);
+
+  // out[t * out_stride + i] += scale * sum(values[t * stride + r] *
+  // b[r * b_stride + i]), i < n.
+  void (*low_rank_out)(const LowRankSums& sums, int n, float* out);
 };
 
 inline constexpr int kFloors = 3;

@@ -6,6 +6,7 @@
 #include "kernels/kernel_set.h"
 #include "kernels/kv_quantization_impl.h"
 #include "kernels/logits_impl.h"
+#include "kernels/low_rank_impl.h"
 #include "kernels/products_impl.h"
 
 namespace ingle {
@@ -40,7 +41,9 @@ constexpr KernelSet make_kernel_set(Isa isa) {
       scale_to_length<S>,
       delta_rule<S>,
       norm_and_gate<S>,
-      gate_by_sigmoid<S>};
+      gate_by_sigmoid<S>,
+      low_rank_in<S>,
+      low_rank_out<S>};
 }
 
 } // namespace

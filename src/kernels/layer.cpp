@@ -174,7 +174,8 @@ class MlpPart {
         tokens_(tokens),
         is_gated_(view.up.matrix != nullptr),
         are_alike_(
-            is_gated_ && view.gate.matrix->has_format_of(*view.up.matrix)),
+            is_gated_ && view.gate.matrix->has_format_of(*view.up.matrix) &&
+            view.gate.adapters.empty() && view.up.adapters.empty()),
         normed_(context, tokens, {view.gate, is_gated_ ? view.up : view.gate}),
         activated_(context, tokens, {view.down}),
         residual_(context, view.down, view.residual, tokens, add_to, out) {
@@ -239,7 +240,9 @@ class MlpPart {
   const float* x_;
   int tokens_;
   bool is_gated_;
-  bool are_alike_; // gate and up are multiplied side by side
+  // Gate and up are multiplied side by side: nothing comes between what they
+  // give and the activation.
+  bool are_alike_;
   ProductInputs normed_;
   ProductInputs activated_;
   ResidualPart residual_;

@@ -16,6 +16,7 @@
 
 #include "kernels/attention_scratch.h"
 #include "kernels/kernel_set.h"
+#include "kernels/low_rank.h"
 #include "kernels/thread_pool.h"
 
 namespace ingle {
@@ -23,6 +24,9 @@ namespace ingle {
 struct LinearView {
   const PackedMatrix* matrix = nullptr; // [out, in]
   const float* bias = nullptr; // [out] or null
+  // What adapters add, of some of the step's tokens: runs one after the other.
+  // Of blocks of attention, MLPs and gated delta nets, not of experts.
+  std::span<const LowRankRun> adapters{};
 };
 
 struct NormView {

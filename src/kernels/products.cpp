@@ -36,13 +36,29 @@ ProductInputs::ProductInputs(
   for (const LinearView& linear : linears) {
     columns_ = linear.matrix->columns;
     (linear.matrix->is_dense() ? has_floats_ : has_planes_) = true;
+    plan_adapters(linear);
   }
+  const size_t bytes = tiles_bytes() + sizeof(float) * reduced_floats_;
   if (is_shared()) {
-    context_.tiles.reserve(tiles_bytes());
+    context_.tiles.reserve(bytes);
   }
   context_.own.resize(static_cast<size_t>(context_.pool.threads()));
   for (PageBuffer& own : context_.own) {
-    own.reserve(scratch_bytes() + (is_shared() ? 0 : tiles_bytes()));
+    own.reserve(scratch_bytes() + (is_shared() ? 0 : bytes));
+  }
+}
+
+// A matrix that is named twice is so for want of another: once is enough.
+void ProductInputs::plan_adapters(const LinearView& linear) {
+  const bool is_planned = std::ranges::any_of(
+      adapted_,
+      [&](const Adapted& each) { return each.matrix == linear.matrix; });
+  for (size_t i = 0; !is_planned && i < linear.adapters.size(); ++i) {
+    const LowRankRun& run = linear.adapters[i];
+    const int ranks = run.ranks();
+    adapted_.push_back({linear.matrix, run, ranks, reduced_floats_});
+    reduced_floats_ +=
+        static_cast<size_t>(run.tokens) * static_cast<size_t>(ranks);
   }
 }
 
@@ -67,17 +83,22 @@ size_t ProductInputs::tiles_bytes() const {
   return static_cast<size_t>(tokens_) * bytes;
 }
 
+std::byte* ProductInputs::memory_of(int thread) const {
+  return is_shared()
+      ? context_.tiles.data()
+      : context_.own[static_cast<size_t>(thread)].data() + scratch_bytes();
+}
+
 float* ProductInputs::row_scratch(int thread, int row) const {
   const auto rows = reinterpret_cast<float*>(
       context_.own[static_cast<size_t>(thread)].data());
   return rows + static_cast<ptrdiff_t>(row) * columns_;
 }
 
-// Of all tokens: floats first, then quads, scales and sums.
+// Of all tokens: floats first, then quads, scales and sums; what adapters
+// reduce them to comes after all.
 Tile ProductInputs::tile(int thread, int i, Inputs inputs) const {
-  std::byte* memory = is_shared()
-      ? context_.tiles.data()
-      : context_.own[static_cast<size_t>(thread)].data() + scratch_bytes();
+  std::byte* memory = memory_of(thread);
   const Share tokens = tokens_of(i);
   Tile tile{
       .inputs = inputs,
@@ -107,6 +128,73 @@ void ProductInputs::pack_tile(int thread, int i, const float* const* inputs)
   if (has_floats_) {
     context_.set.pack_tile(inputs, tile(thread, i, Inputs::kFloats));
   }
+  if (!adapted_.empty()) {
+    reduce_tile(thread, i, inputs);
+  }
+}
+
+float* ProductInputs::reduced_of(int thread, const Adapted& adapted, int token)
+    const {
+  const auto all = reinterpret_cast<float*>(memory_of(thread) + tiles_bytes());
+  return all + adapted.begin +
+      static_cast<ptrdiff_t>(token - adapted.run.first) * adapted.ranks;
+}
+
+// xA of those of the tile's tokens that have adapters.
+void ProductInputs::reduce_tile(int thread, int i, const float* const* inputs)
+    const {
+  const Share tokens = tokens_of(i);
+  for (const Adapted& adapted : adapted_) {
+    const LowRankRun& run = adapted.run;
+    const int begin = std::max(tokens.begin, run.first);
+    const int end = std::min(tokens.end, run.first + run.tokens);
+    if (begin >= end) {
+      continue;
+    }
+    float* sums[kMaxTileTokens];
+    for (int t = begin; t < end; ++t) {
+      sums[t - begin] = reduced_of(thread, adapted, t);
+    }
+    for (const LowRank& part : run.parts) {
+      context_.set.low_rank_in(
+          inputs + (begin - tokens.begin),
+          end - begin,
+          part.a,
+          part.rank,
+          columns_,
+          sums);
+      for (int t = begin; t < end; ++t) {
+        sums[t - begin] += part.rank;
+      }
+    }
+  }
+}
+
+// Of the matrix' rows that the thread has multiplied.
+void ProductInputs::add_adapters(int thread, const Product& product, Share rows)
+    const {
+  for (const Adapted& adapted : adapted_) {
+    if (adapted.matrix != product.matrix || rows.begin >= rows.end) {
+      continue;
+    }
+    const LowRankRun& run = adapted.run;
+    float* out = product.out + run.first * product.stride + rows.begin;
+    const float* values = reduced_of(thread, adapted, run.first);
+    for (const LowRank& part : run.parts) {
+      context_.set.low_rank_out(
+          {.tokens = run.tokens,
+           .values = values,
+           .stride = adapted.ranks,
+           .b = part.b + rows.begin,
+           .b_stride = product.matrix->rows,
+           .rank = part.rank,
+           .scale = part.scale,
+           .out_stride = product.stride},
+          rows.end - rows.begin,
+          out);
+      values += part.rank;
+    }
+  }
 }
 
 void ProductInputs::multiply(int thread, const Product& product) const {
@@ -132,6 +220,14 @@ void ProductInputs::multiply(int thread, const Product& product) const {
         context_.set.multiply(part, begin, end, tile(thread, i, inputs));
       }
     }
+  }
+  if (!adapted_.empty()) {
+    const int per_group = together * kPanelRows;
+    add_adapters(
+        thread,
+        product,
+        {share.begin * per_group,
+         std::min(matrix.rows, share.end * per_group)});
   }
 }
 

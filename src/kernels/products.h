@@ -5,6 +5,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <vector>
 
 #include "kernels/layer.h"
 
@@ -29,7 +30,8 @@ class ProductInputs {
 
   // row(t, scratch) gives token t's inputs, made in `scratch` or elsewhere.
   // Few tokens are packed by each thread for itself, many by all together; the
-  // latter has a barrier at its end.
+  // latter has a barrier at its end. What adapters make of the inputs first is
+  // made here, too.
   template <class Row>
   void pack(int thread, Row&& row) {
     const Share mine = tiles_to_pack(thread);
@@ -47,18 +49,33 @@ class ProductInputs {
     }
   }
 
-  // The thread's share of the product's panels, for all tokens.
-  // product.out and product.addend are those of the first token.
+  // The thread's share of the product's panels, for all tokens, and what the
+  // adapters of a linear with this matrix add to them. product.out and
+  // product.addend are those of the first token. Requires: no `up` where there
+  // are adapters.
   void multiply(int thread, const Product& product) const;
 
  private:
   static constexpr int kMaxTileTokens = 8;
 
+  // A run of tokens whose adapters add something to products with a matrix.
+  struct Adapted {
+    const PackedMatrix* matrix = nullptr;
+    LowRankRun run;
+    int ranks = 0;
+    size_t begin = 0; // of what xA is, [tokens][ranks], among that of all
+  };
+
+  void plan_adapters(const LinearView& linear);
+  void reduce_tile(int thread, int i, const float* const* inputs) const;
+  void add_adapters(int thread, const Product& product, Share rows) const;
+  float* reduced_of(int thread, const Adapted& adapted, int token) const;
   // One tile is packed by each thread for itself.
   bool is_shared() const {
     return tiles_ > 1;
   }
   Share tiles_to_pack(int thread) const;
+  std::byte* memory_of(int thread) const; // of tiles
   Share tokens_of(int tile) const;
   Tile tile(int thread, int i, Inputs inputs) const;
   void pack_tile(int thread, int i, const float* const* inputs) const;
@@ -73,6 +90,8 @@ class ProductInputs {
   int tiles_;
   bool has_planes_ = false; // what the matrices need
   bool has_floats_ = false;
+  std::vector<Adapted> adapted_; // empty: nobody has an adapter
+  size_t reduced_floats_ = 0;
 };
 
 } // namespace ingle
