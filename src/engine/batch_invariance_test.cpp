@@ -33,10 +33,13 @@ const Kind kKinds[] = {
     {"tiny_gpt_oss.json", "gpt_oss_mxfp4", 16, Numerics::kNear},
 };
 
+constexpr GenerationId kRequests = 16; // of each scheduler
+
 class BatchInvariance : public testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
-    RunOptions run{.numerics = GetParam().numerics, .threads = 2};
+    const bool is_fast = GetParam().numerics == Numerics::kFast;
+    RunOptions run{.numerics = GetParam().numerics, .threads = is_fast ? 2 : 1};
     if (GetParam().kv_bits != 16) {
       run.kv_quant = KvQuant::kUniform;
       run.kv = {GetParam().kv_bits, 32};
@@ -129,8 +132,8 @@ TEST_P(BatchInvariance, any_row_beside_any_row) {
         *model_, served_, {rows, rows == 2 ? 16 : 100}, clock_, cache);
     std::map<GenerationId, Started> started;
     GenerationId last = 0;
-    while (last < 24 || scheduler.is_busy()) {
-      if (last < 24 && below(3) == 0) {
+    while (last < kRequests || scheduler.is_busy()) {
+      if (last < kRequests && below(3) == 0) {
         Started made{random_request(), std::make_shared<RecordingSink>()};
         scheduler.add({++last, made.request, last, made.sink});
         started.emplace(last, std::move(made));
@@ -157,7 +160,7 @@ TEST_P(BatchInvariance, any_row_beside_any_row) {
       }
     }
   }
-  EXPECT_GT(cached, 300);
+  EXPECT_GT(cached, 200);
 }
 
 } // namespace

@@ -21,7 +21,7 @@ class SchedulerReuseTest : public testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
     auto model = load_golden(
-        {.numerics = Numerics::kNear, .threads = 2},
+        {.numerics = Numerics::kNear, .threads = 1},
         golden_case_in(GetParam().file, GetParam().model));
     ASSERT_TRUE(model.is_ok()) << model.status().message();
     model_ = *std::move(model);
