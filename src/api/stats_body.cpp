@@ -75,6 +75,7 @@ Json requests_object(const EngineStats& stats) {
   Json finished;
   finished["stop"] = stats.finished.stop;
   finished["length"] = stats.finished.length;
+  finished["tool_calls"] = stats.finished.tool_calls;
   finished["cancelled"] = stats.finished.cancelled;
   finished["error"] = stats.finished.failed;
   Json refused = Json::object();

@@ -114,6 +114,8 @@ class EngineMeter::Watch final : public GenerationSink {
         return finished.stop;
       case FinishReason::kLength:
         return finished.length;
+      case FinishReason::kToolCalls:
+        return finished.tool_calls;
       case FinishReason::kCancelled:
         return finished.cancelled;
     }

@@ -104,6 +104,7 @@ TEST_F(EngineMeterTest, EndsCountByReason) {
        {FinishReason::kStop,
         FinishReason::kLength,
         FinishReason::kLength,
+        FinishReason::kToolCalls,
         FinishReason::kCancelled}) {
     meter_.watch(client_)->on_end(end_of(0, reason));
   }
@@ -111,9 +112,10 @@ TEST_F(EngineMeterTest, EndsCountByReason) {
   const FinishCounts finished = meter_.read().finished;
   EXPECT_EQ(finished.stop, 1u);
   EXPECT_EQ(finished.length, 2u);
+  EXPECT_EQ(finished.tool_calls, 1u);
   EXPECT_EQ(finished.cancelled, 1u);
   EXPECT_EQ(finished.failed, 1u);
-  EXPECT_EQ(meter_.read().request.count(), 5u);
+  EXPECT_EQ(meter_.read().request.count(), 6u);
 }
 
 TEST_F(EngineMeterTest, TimesAreFromQueueingAndBetweenTokens) {

@@ -93,6 +93,7 @@ inline constexpr std::array kTokenSeconds = {
 struct FinishCounts {
   uint64_t stop = 0; // end of sequence, or a stop string
   uint64_t length = 0;
+  uint64_t tool_calls = 0; // instead of one of both above
   uint64_t cancelled = 0; // the client went away, or the server stopped
   uint64_t failed = 0; // errors of ours
 };

@@ -14,6 +14,7 @@
 #include "base/token.h"
 #include "engine/engine_stats.h"
 #include "engine/served_model.h"
+#include "text/output_router.h"
 
 namespace ingle {
 
@@ -62,6 +63,9 @@ struct GenerationRequest {
   SamplingParams sampling;
   std::vector<std::string> stop;
   bool ignore_eos = false;
+  // Thoughts and tool calls that are taken out of the text, by the model's
+  // markup; null: all text is content.
+  std::shared_ptr<const OutputRouting> routing;
   // What the answer has to follow; null: nothing. Tokens that it does not allow
   // are taken out behind the processors, at any temperature, and behind the
   // log-probabilities, which are the model's own. The answer ends ("stop")
@@ -106,26 +110,36 @@ struct PrefillStep {
   std::vector<GeneratedToken> tokens;
 };
 
-// What one step added. `text` may be empty (an incomplete character, or the
-// possible beginning of a stop string) and may belong to earlier tokens.
+// What one step added. All texts may be empty (an incomplete character, or the
+// possible beginning of a stop string or of markup) and may belong to earlier
+// tokens.
 struct GenerationDelta {
   std::vector<GeneratedToken> tokens;
-  std::string text;
+  std::string text; // content
+  std::string reasoning = {};
+  std::vector<ToolCallPart> tool_calls = {};
+
+  bool has_text() const {
+    return !text.empty() || !reasoning.empty() || !tool_calls.empty();
+  }
 };
 
 enum class FinishReason {
   kStop, // end of sequence, or a stop string
   kLength, // max_tokens
+  kToolCalls, // it has a tool call; stands over both above
   kCancelled, // the client went away, or the server is stopping
 };
 
-// "stop", "length", "cancelled".
+// "stop", "length", "tool_calls", "cancelled".
 constexpr std::string_view to_string(FinishReason reason) {
   switch (reason) {
     case FinishReason::kStop:
       return "stop";
     case FinishReason::kLength:
       return "length";
+    case FinishReason::kToolCalls:
+      return "tool_calls";
     case FinishReason::kCancelled:
       return "cancelled";
   }
@@ -163,6 +177,7 @@ struct GenerationStats {
   // most: there it diverges.
   int shared_tokens = 0;
   int generated_tokens = 0; // sampled, a final end-of-sequence included
+  int reasoning_tokens = 0; // of these, of thoughts
   double prefill_ms = 0; // until the first token was there
   double decode_ms = 0;
 };

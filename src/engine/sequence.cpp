@@ -38,15 +38,12 @@ Sequence::Sequence(
       reported_(static_cast<size_t>(offset())),
       processors_(request_, model_->eos),
       tokens_(request_.prompt),
-      stop_(request_.stop),
+      text_(request_, *model_),
       stats_(stats),
       phase_start_(clock.now()) {
   if (request_.grammar) {
     grammar_.emplace(
         request_.grammar, static_cast<size_t>(model_->vocab_size), masks);
-  }
-  if (model_->tokenizer) {
-    decoder_.emplace(model_->tokenizer);
   }
   stats_.prompt_tokens = static_cast<int>(request_.prompt.size());
   stats_.cached_tokens = static_cast<int>(offset());
@@ -201,7 +198,7 @@ Status Sequence::generate(std::span<const float> logits, Stopwatch& sampling) {
         with_logprobs(passes_, logits, token, *request_.top_logprobs));
   }
   INGLE_RETURN_IF_ERROR(emit(std::move(generated)));
-  if (stop_.stopped() || (grammar_ && grammar_->has_ended())) {
+  if (text_.is_over() || (grammar_ && grammar_->has_ended())) {
     finished_ = FinishReason::kStop;
   } else if (stats_.generated_tokens >= request_.max_tokens) {
     finished_ = FinishReason::kLength;
@@ -251,12 +248,9 @@ bool Sequence::ends_sequence(TokenId token) const {
 
 Status Sequence::emit(GeneratedToken token) {
   GenerationDelta delta;
-  // Embeddings are padded to round sizes: such ids have no text.
-  if (decoder_ && model_->tokenizer->id_to_token(token.id)) {
-    INGLE_ASSIGN_OR_RETURN(const std::string text, decoder_->push(token.id));
-    const bool may_stop = stats_.generated_tokens > request_.min_tokens;
-    delta.text = may_stop ? stop_.push(text) : text;
-  }
+  const bool may_stop = stats_.generated_tokens > request_.min_tokens;
+  INGLE_RETURN_IF_ERROR(text_.push(token.id, may_stop, delta));
+  stats_.reasoning_tokens = text_.reasoning_tokens();
   delta.tokens.push_back(std::move(token));
   sink_->on_delta(std::move(delta));
   return Status::ok();
@@ -275,9 +269,16 @@ void Sequence::report_end() {
   if (generated() > 0) {
     stats_.decode_ms = elapsed_ms();
   }
-  std::string rest = stop_.flush();
-  if (!rest.empty() && *finished_ != FinishReason::kCancelled) {
-    sink_->on_delta({{}, std::move(rest)});
+  if (*finished_ != FinishReason::kCancelled) {
+    GenerationDelta rest = text_.flush();
+    if (rest.has_text()) {
+      sink_->on_delta(std::move(rest));
+    }
+    if (text_.has_calls()) {
+      finished_ = FinishReason::kToolCalls;
+    } else if (text_.is_over()) {
+      finished_ = FinishReason::kStop; // in what was held back
+    }
   }
   sink_->on_end({Status::ok(), *finished_, stats_});
 }

@@ -12,12 +12,11 @@
 #include "base/stopwatch.h"
 #include "cache/plan_reuse.h"
 #include "cache/resumable_kv.h"
+#include "engine/answer_text.h"
 #include "engine/generator.h"
 #include "engine/logits_processors.h"
 #include "engine/mask_worker.h"
 #include "model/model.h"
-#include "text/stop_matcher.h"
-#include "text/stream_decoder.h"
 
 namespace ingle {
 
@@ -136,8 +135,7 @@ class Sequence {
   std::optional<RowGrammar> grammar_;
   // prompt ++ what was sampled, a final end of sequence included.
   std::vector<TokenId> tokens_;
-  std::optional<StreamDecoder> decoder_; // none without a tokenizer
-  StopMatcher stop_;
+  AnswerText text_;
   std::optional<FinishReason> finished_;
   GenerationStats stats_;
   std::chrono::steady_clock::time_point phase_start_; // prefill, then decode

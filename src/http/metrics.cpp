@@ -144,6 +144,7 @@ void add_totals(std::vector<MetricFamily>& families, const EngineStats& stats) {
       "reason",
       {{"stop", stats.finished.stop},
        {"length", stats.finished.length},
+       {"tool_calls", stats.finished.tool_calls},
        {"cancelled", stats.finished.cancelled},
        {"error", stats.finished.failed}}));
   std::vector<Labelled> refused;

@@ -17,7 +17,7 @@ EngineStats busy() {
   stats.prompt_tokens = 1234567890123;
   stats.cached_tokens = 400;
   stats.generated_tokens = 99;
-  stats.finished = {11, 12, 13, 14};
+  stats.finished = {11, 12, 15, 13, 14};
   stats.refused = {{"context_length_exceeded", 2}, {"queue_full", 21}};
   stats.queue_wait.observe(0.25);
   stats.queue_wait.observe(0.75);
@@ -72,6 +72,7 @@ TEST_F(MetricsTest, SaysWhatTheEngineCounts) {
   const std::string finished = "ingle_requests_finished_total";
   EXPECT_EQ(metric(finished + R"({reason="stop"})"), "11");
   EXPECT_EQ(metric(finished + R"({reason="length"})"), "12");
+  EXPECT_EQ(metric(finished + R"({reason="tool_calls"})"), "15");
   EXPECT_EQ(metric(finished + R"({reason="cancelled"})"), "13");
   EXPECT_EQ(metric(finished + R"({reason="error"})"), "14");
   const std::string refused = "ingle_requests_refused_total";
@@ -130,8 +131,8 @@ TEST_F(MetricsTest, StatsAreJson) {
       R"("batch":{"configured":8,"batched":true,"active_rows":6,)"
       R"("prefilling_rows":1,"decoding_rows":5,"queued":3,"steps":70},)"
       R"("tokens":{"prompt":1234567890123,"cached":400,"generated":99},)"
-      R"("requests":{"finished":{"stop":11,"length":12,"cancelled":13,)"
-      R"("error":14},"refused":{"context_length_exceeded":2,)"
+      R"("requests":{"finished":{"stop":11,"length":12,"tool_calls":15,)"
+      R"("cancelled":13,"error":14},"refused":{"context_length_exceeded":2,)"
       R"("queue_full":21}},)"
       R"("times":{"queue_wait":{"count":2,"mean_ms":500.0},)"
       R"("first_token":{"count":0,"mean_ms":null},)"
