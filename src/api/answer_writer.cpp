@@ -24,6 +24,7 @@ class UsageCounter {
   void add(size_t choice, const GenerationStats& stats) {
     --open_;
     generated_ += stats.generated_tokens;
+    reasoning_ += stats.reasoning_tokens;
     if (choice % choices_per_prompt_ == 0) {
       prompt_ += stats.prompt_tokens;
       cached_ += stats.cached_tokens;
@@ -38,6 +39,7 @@ class UsageCounter {
     usage["completion_tokens"] = generated_;
     usage["total_tokens"] = prompt_ + generated_;
     usage["prompt_tokens_details"]["cached_tokens"] = cached_;
+    usage["completion_tokens_details"]["reasoning_tokens"] = reasoning_;
     return usage;
   }
 
@@ -47,6 +49,7 @@ class UsageCounter {
   int64_t prompt_ = 0;
   int64_t generated_ = 0;
   int64_t cached_ = 0;
+  int64_t reasoning_ = 0;
 };
 
 // Both forms: who is answered, and how.
@@ -142,9 +145,18 @@ class StreamWriter final : public Writer {
   std::string delta(size_t choice, const GenerationDelta& delta) override {
     const bool has_logprobs = wants_logprobs() && !delta.tokens.empty();
     leave_echo(choice, positions_[choice]);
-    return delta.text.empty() && !has_logprobs
-        ? std::string()
-        : piece(choice, delta.text, delta.tokens);
+    std::string events;
+    if (!delta.reasoning.empty()) {
+      events += chunk(shape_->reasoning_piece(choice, delta.reasoning));
+    }
+    if (!delta.text.empty() || has_logprobs) {
+      events += piece(choice, delta.text, delta.tokens);
+    }
+    Json calls = shape_->tool_calls_piece(choice, delta.tool_calls);
+    if (!calls.is_null()) {
+      events += chunk(std::move(calls));
+    }
+    return events;
   }
 
   std::string end(size_t choice, const GenerationEnd& end) override {
@@ -224,7 +236,7 @@ class BodyWriter final : public Writer {
   std::string begin() override {
     for (size_t choice = 0; choice < choices_.size(); ++choice) {
       if (const Echo* const echo = echo_of(choice)) {
-        choices_[choice].text = echo->text;
+        choices_[choice].content.text = echo->text;
         const GeneratedToken first = unpredicted(echo->first_token);
         add_tokens(choice, {&first, 1});
       }
@@ -238,7 +250,12 @@ class BodyWriter final : public Writer {
   }
 
   std::string delta(size_t choice, const GenerationDelta& delta) override {
-    choices_[choice].text += delta.text;
+    WholeChoice& content = choices_[choice].content;
+    content.text += delta.text;
+    content.reasoning += delta.reasoning;
+    for (const ToolCallPart& part : delta.tool_calls) {
+      add_call(content.tool_calls, part);
+    }
     leave_echo(choice, choices_[choice].position);
     add_tokens(choice, delta.tokens);
     return {};
@@ -246,22 +263,33 @@ class BodyWriter final : public Writer {
 
   std::string end(size_t choice, const GenerationEnd& end) override {
     usage_.add(choice, end.stats);
-    choices_[choice].finish_reason = to_string(end.reason);
+    choices_[choice].content.finish_reason = to_string(end.reason);
     return usage_.is_complete() ? body() : std::string();
   }
 
  private:
   struct Choice {
-    std::string text;
-    Json logprobs;
+    WholeChoice content;
     TextPosition position; // of the next token
-    std::string_view finish_reason;
   };
+
+  static void add_call(
+      std::vector<ToolCallPart>& calls,
+      const ToolCallPart& part) {
+    if (!part.name.empty()) {
+      calls.push_back(part);
+    } else {
+      calls.back().arguments += part.arguments;
+    }
+    if (part.end == ToolCallPart::End::kVoid) {
+      calls.pop_back(); // its text is content
+    }
+  }
 
   void add_tokens(size_t choice, std::span<const GeneratedToken> tokens) {
     if (wants_logprobs()) {
       shape_->add_logprobs(
-          choices_[choice].logprobs,
+          choices_[choice].content.logprobs,
           tokens,
           echoed_text(choice),
           choices_[choice].position);
@@ -271,9 +299,7 @@ class BodyWriter final : public Writer {
   std::string body() const {
     Json list = Json::array();
     for (size_t i = 0; i < choices_.size(); ++i) {
-      const Choice& choice = choices_[i];
-      list.push_back(
-          shape_->whole(i, choice.text, choice.logprobs, choice.finish_reason));
+      list.push_back(shape_->whole(i, choices_[i].content));
     }
     Json body = head(shape_->whole_object(), std::move(list));
     body["usage"] = usage_.json();

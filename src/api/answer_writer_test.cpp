@@ -75,7 +75,8 @@ const std::string kChat = head("chatcmpl", "chat.completion.chunk");
 const std::string kText = head("cmpl", "text_completion");
 const std::string kUsage =
     R"("usage":{"prompt_tokens":6,"completion_tokens":2,"total_tokens":8,)"
-    R"("prompt_tokens_details":{"cached_tokens":4}})";
+    R"("prompt_tokens_details":{"cached_tokens":4},)"
+    R"("completion_tokens_details":{"reasoning_tokens":0}})";
 
 TEST(ChatWriter, StreamBytes) {
   EXPECT_EQ(
@@ -279,7 +280,8 @@ TEST(AnswerWriter, ChoicesEndOneByOneAndUsageComesWithTheLast) {
       kText +
           R"([{"index":1,"text":"","logprobs":null,"finish_reason":"length"}],)"
           R"("usage":{"prompt_tokens":12,"completion_tokens":8,)"
-          R"("total_tokens":20,"prompt_tokens_details":{"cached_tokens":8}}})"
+          R"("total_tokens":20,"prompt_tokens_details":{"cached_tokens":8},)"
+          R"("completion_tokens_details":{"reasoning_tokens":0}}})"
           "\n\ndata: [DONE]\n\n");
 }
 

@@ -214,62 +214,6 @@ Result<std::string> read_messages(Json& body) {
   return to_text(*messages);
 }
 
-// Returns false for "none": the model shall see no tools.
-Result<bool> may_call_tools(const JsonObject& body) {
-  constexpr std::string_view kField = "tool_choice";
-  const Json* const choice = body.find(kField);
-  if (choice == nullptr || *choice == Json("auto")) {
-    return true;
-  }
-  if (*choice == Json("none")) {
-    return false;
-  }
-  const bool names_a_tool = choice->is_object() && choice->contains("type") &&
-      choice->at("type").is_string();
-  if (names_a_tool || *choice == Json("required")) {
-    return not_supported_yet(
-        body.path_of(kField), "making the model call a tool");
-  }
-  return invalid_field(
-      body.path_of(kField),
-      "expected \"none\", \"auto\", \"required\" or an object that names a "
-      "tool");
-}
-
-Status check_tool(const Json& tool, const std::string& path) {
-  INGLE_ASSIGN_OR_RETURN(const JsonObject object, JsonObject::from(tool, path));
-  INGLE_ASSIGN_OR_RETURN(const auto type, object.get_string("type"));
-  if (type != "function") {
-    return invalid_field(
-        object.path_of("type"),
-        "expected \"function\": tools of other types are not supported");
-  }
-  const std::string function_path = object.path_of("function");
-  const Json* const function = object.find("function");
-  if (function == nullptr) {
-    return missing_field(function_path, "an object");
-  }
-  INGLE_ASSIGN_OR_RETURN(
-      const JsonObject fields, JsonObject::from(*function, function_path));
-  INGLE_ASSIGN_OR_RETURN(const auto name, fields.get_string("name"));
-  return name ? Status() : missing_field(fields.path_of("name"), "a string");
-}
-
-Result<std::string> read_tools(const JsonObject& body) {
-  INGLE_ASSIGN_OR_RETURN(const bool enabled, may_call_tools(body));
-  const Json* const tools = body.find("tools");
-  if (tools == nullptr) {
-    return std::string();
-  }
-  if (!tools->is_array()) {
-    return wrong_type("tools", "an array", *tools);
-  }
-  for (size_t i = 0; i < tools->size(); ++i) {
-    INGLE_RETURN_IF_ERROR(check_tool((*tools)[i], indexed_path("tools", i)));
-  }
-  return tools->empty() || !enabled ? std::string() : to_text(*tools);
-}
-
 // Fields of answers that ingle does not make yet.
 Status refuse_missing_features(const JsonObject& body) {
   for (const char* const name : {"functions", "function_call"}) {
@@ -321,21 +265,26 @@ Status read_template_variables(const JsonObject& body, ChatRequest& request) {
   return {};
 }
 
-// Some templates ask how hard to think, others whether; what
-// chat_template_kwargs says stands over it.
-Status read_reasoning(const JsonObject& body, ChatRequest& request) {
+// Some templates ask how hard to think, others whether. What
+// chat_template_kwargs says stands over the effort, and that over the server's
+// flag; else the template has a default of its own.
+Status read_reasoning(
+    const JsonObject& body,
+    const GenerationDefaults& defaults,
+    ChatRequest& request) {
   constexpr std::string_view kField = "reasoning_effort";
   INGLE_ASSIGN_OR_RETURN(const auto effort, body.get_string(kField));
-  if (!effort) {
-    return {};
-  }
   const auto add = [&](std::string_view name, const Json& value) {
     if (request.find_variable(name) == nullptr) {
       request.template_variables.emplace_back(name, to_text(value));
     }
   };
-  add("enable_thinking", *effort != "none");
-  if (*effort != "none") {
+  if (effort) {
+    add("enable_thinking", *effort != "none");
+  } else if (defaults.thinking) {
+    add("enable_thinking", *defaults.thinking);
+  }
+  if (effort && *effort != "none") {
     add(kField, *effort);
   }
   return {};
@@ -395,10 +344,10 @@ Result<ChatRequest> parse_chat_request(
       request.options,
       read_request_options(object, defaults, /*least_max_tokens=*/1));
   INGLE_ASSIGN_OR_RETURN(request.options.top_logprobs, read_logprobs(object));
-  INGLE_ASSIGN_OR_RETURN(request.tools, read_tools(object));
+  INGLE_ASSIGN_OR_RETURN(request.tools, read_chat_tools(object));
   INGLE_RETURN_IF_ERROR(read_template_variables(object, request));
   INGLE_RETURN_IF_ERROR(refuse_missing_features(object));
-  INGLE_RETURN_IF_ERROR(read_reasoning(object, request));
+  INGLE_RETURN_IF_ERROR(read_reasoning(object, defaults, request));
   cap_temperature(object, defaults, request);
   INGLE_ASSIGN_OR_RETURN(request.messages, read_messages(json));
   return request;

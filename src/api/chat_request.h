@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/chat_tools.h"
 #include "api/request_options.h"
 #include "base/status.h"
 
@@ -19,9 +20,9 @@ struct ChatRequest {
   // are gone, and what the model thought stands in reasoning_content and in
   // thinking. Everything else of a message is as the client sent it.
   std::string messages;
-  std::string tools; // a JSON array; empty: none
+  ChatTools tools;
   // chat_template_kwargs: name, JSON value. None that the template gets from
-  // us.
+  // us, but for whether to think, and how hard.
   std::vector<std::pair<std::string, std::string>> template_variables;
 
   // The JSON value of a template variable, or null.

@@ -139,7 +139,42 @@ TEST(ChatRequest, VariablesThatATemplateGetsFromUsAreNotAClientsToSet) {
       (Variables{{"documents", "[]"}}));
 }
 
-TEST(ChatRequest, no_think_temperature_cap) {
+// By chat_template_kwargs, else by the effort, else by the server's flag, else
+// as the template has it.
+TEST(Acceptance, thinking_precedence_matrix) {
+  constexpr const char* kUnset = "unset";
+  for (const char* const kwargs : {kUnset, "true", "false"}) {
+    for (const char* const effort : {kUnset, "low", "none"}) {
+      for (const char* const flag : {kUnset, "true", "false"}) {
+        GenerationDefaults defaults;
+        if (flag != kUnset) {
+          defaults.thinking = flag == std::string("true");
+        }
+        std::string fields;
+        if (kwargs != kUnset) {
+          fields += R"(,"chat_template_kwargs":{"enable_thinking":)" +
+              std::string(kwargs) + "}";
+        }
+        if (effort != kUnset) {
+          fields += R"(,"reasoning_effort":")" + std::string(effort) + "\"";
+        }
+        const auto request =
+            parse_chat_request(with_user_message(fields), defaults);
+        const char* const of_effort =
+            effort == std::string("none") ? "false" : "true";
+        const std::string expected = kwargs != kUnset ? kwargs
+            : effort != kUnset                        ? of_effort
+                                                      : flag;
+        const std::string* const thinks =
+            request->find_variable("enable_thinking");
+        EXPECT_EQ(thinks == nullptr ? kUnset : *thinks, expected)
+            << kwargs << " " << effort << " " << flag;
+      }
+    }
+  }
+}
+
+TEST(Acceptance, no_think_temperature_cap) {
   GenerationDefaults defaults;
   defaults.temperature = 1;
   const auto temperature = [&](const std::string& fields) {
@@ -163,6 +198,11 @@ TEST(ChatRequest, no_think_temperature_cap) {
   EXPECT_EQ(
       temperature(R"(,"chat_template_kwargs":{"enable_thinking":false})"),
       1.9f);
+  // The server's flag switches it off as well.
+  defaults.has_temperature_flag = false;
+  defaults.thinking = false;
+  EXPECT_EQ(temperature(""), 0.7f);
+  EXPECT_EQ(temperature(R"(,"reasoning_effort":"high")"), 1.9f);
 }
 
 TEST(ChatRequest, EitherFieldSwitchesLogprobsOn) {
@@ -197,7 +237,7 @@ TEST(ChatRequest, NullsAndUnknownFieldsAreIgnored) {
       "stream_options":null,"tools":null,"foo":{"bar":[1]})"));
   EXPECT_EQ(request.options.max_tokens, std::nullopt);
   EXPECT_TRUE(request.options.stop.empty());
-  EXPECT_TRUE(request.tools.empty());
+  EXPECT_EQ(request.tools.signatures, nullptr);
 }
 
 TEST(ChatRequest, MessagesTakeTheFormTemplatesExpect) {
@@ -254,17 +294,6 @@ TEST(ChatRequest, ThoughtsAreThereForEveryTemplate) {
           << request.messages;
     }
   }
-}
-
-TEST(ChatRequest, ToolsPassThroughInTheirOrder) {
-  const std::string tools =
-      R"([{"type":"function","function":{"name":"f","description":"d"}}])";
-  EXPECT_EQ(parse(with_user_message(",\"tools\":" + tools)).tools, tools);
-  EXPECT_EQ(
-      parse(
-          with_user_message(",\"tools\":" + tools + R"(,"tool_choice":"none")"))
-          .tools,
-      "");
 }
 
 // Each within the limits of a body.

@@ -5,13 +5,24 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/answer_writer.h"
 #include "api/json_reader.h"
 #include "api/logprobs.h"
 
 namespace ingle {
+
+// All of a choice.
+struct WholeChoice {
+  std::string text;
+  std::string reasoning;
+  std::vector<ToolCallPart> tool_calls; // whole, in their order
+  Json logprobs; // may be null
+  std::string_view finish_reason;
+};
 
 // Threads: any; const.
 class ChoiceShape {
@@ -32,11 +43,12 @@ class ChoiceShape {
       std::string_view text,
       Json logprobs,
       Json finish_reason) const = 0;
-  virtual Json whole(
+  // As piece(), of what only chats have.
+  virtual Json reasoning_piece(size_t choice, std::string_view text) const = 0;
+  virtual Json tool_calls_piece(
       size_t choice,
-      std::string_view text,
-      Json logprobs,
-      std::string_view finish_reason) const = 0;
+      std::span<const ToolCallPart> parts) const = 0;
+  virtual Json whole(size_t index, const WholeChoice& choice) const = 0;
 
   // Adds tokens to a block, or begins one; see LogprobsWriter for `echo` and
   // `position`.

@@ -38,12 +38,16 @@ class CompletionShape final : public ChoiceShape {
     return piece;
   }
 
-  Json whole(
-      size_t choice,
-      std::string_view text,
-      Json logprobs,
-      std::string_view finish_reason) const override {
-    return piece(choice, text, std::move(logprobs), finish_reason);
+  // Completions have neither.
+  Json reasoning_piece(size_t, std::string_view) const override {
+    return nullptr;
+  }
+  Json tool_calls_piece(size_t, std::span<const ToolCallPart>) const override {
+    return nullptr;
+  }
+
+  Json whole(size_t index, const WholeChoice& choice) const override {
+    return piece(index, choice.text, choice.logprobs, choice.finish_reason);
   }
 
   void add_logprobs(

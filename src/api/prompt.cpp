@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "api/call_ids.h"
 #include "api/json_reader.h"
 #include "api/resume_hints.h"
 #include "engine/generator_errors.h"
@@ -16,13 +17,53 @@ namespace {
 constexpr int kCompletionMaxTokens = 512;
 constexpr char kContextExceeded[] = "context_length_exceeded";
 
-std::string template_context(
+// Templates of Mistral's refuse ids of calls that are not nine letters and
+// digits, which no other client or server makes.
+void shorten_call_id(Json& id) {
+  constexpr size_t kLength = 9;
+  if (!id.is_string()) {
+    return;
+  }
+  const auto text = id.get<std::string>();
+  const bool is_short = text.size() == kLength &&
+      std::all_of(text.begin(), text.end(), [](char c) {
+                          return (c >= '0' && c <= '9') ||
+                              (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+                        });
+  if (!is_short) {
+    id = "c" + hash_text(text);
+  }
+}
+
+Result<std::string> with_short_call_ids(const std::string& messages) {
+  INGLE_ASSIGN_OR_RETURN(Json list, parse_json(messages));
+  for (Json& message : list) {
+    if (message.contains("tool_call_id")) {
+      shorten_call_id(message["tool_call_id"]);
+    }
+    if (message.contains("tool_calls") && message["tool_calls"].is_array()) {
+      for (Json& call : message["tool_calls"]) {
+        if (call.contains("id")) {
+          shorten_call_id(call["id"]);
+        }
+      }
+    }
+  }
+  return to_text(list);
+}
+
+Result<std::string> template_context(
     const ChatRequest& request,
     const ServedModel& model,
     PromptEnd end) {
-  std::string context = "{\"messages\":" + request.messages;
+  std::string messages = request.messages;
+  if (model.markup.family == OutputFamily::kMistral) {
+    INGLE_ASSIGN_OR_RETURN(messages, with_short_call_ids(messages));
+  }
+  std::string context = "{\"messages\":" + messages;
   // transformers passes these always: templates ask whether they are none.
-  context += ",\"tools\":" + (request.tools.empty() ? "null" : request.tools);
+  context += ",\"tools\":" +
+      (request.tools.definitions.empty() ? "null" : request.tools.definitions);
   if (request.find_variable("documents") == nullptr) {
     context += ",\"documents\":null";
   }
@@ -251,8 +292,9 @@ Result<std::string> render_chat(
                    " has no chat template: use /v1/completions")
         .with_reason("no_chat_template");
   }
-  auto rendered =
-      model.chat_template->render(template_context(request, model, end));
+  INGLE_ASSIGN_OR_RETURN(
+      const std::string context, template_context(request, model, end));
+  auto rendered = model.chat_template->render(context);
   if (rendered.is_ok() || rendered.status().reason() != "template_error") {
     return rendered;
   }
@@ -292,6 +334,13 @@ Result<GenerationRequest> make_generation(
           "messages",
           model));
   generation.resume_hints = std::move(hints);
+  OutputRouting routing;
+  routing.splits_thoughts = true;
+  routing.starts_in_thought = ends_in_open_thought(text, model.markup);
+  routing.tools = request.tools.signatures;
+  routing.one_call = !request.tools.parallel_calls;
+  generation.routing =
+      std::make_shared<const OutputRouting>(std::move(routing));
   if (request.options.format) {
     const std::string* const thinks = request.find_variable("enable_thinking");
     const bool may_think = thinks == nullptr || *thinks != "false";

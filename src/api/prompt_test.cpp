@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/testing/fake_served_model.h"
+#include "api/text_request.h"
 
 namespace ingle {
 namespace {
@@ -90,6 +91,53 @@ TEST(Prompt, TemplateGetsItsVariables) {
       R"("documents":null,)"
       R"("add_generation_prompt":true,)"
       R"("bos_token":"<s>","eos_token":"</s>","enable_thinking":false})");
+}
+
+TEST(Prompt, ThoughtsAndCallsAreTakenOutOfTheAnswer) {
+  ServedModel model = make_fake_model();
+  model.markup = find_output_markup("<tool_call> </think>", nullptr);
+  const auto plain = chat(model);
+  ASSERT_NE(plain->routing, nullptr);
+  EXPECT_TRUE(plain->routing->splits_thoughts);
+  EXPECT_FALSE(plain->routing->starts_in_thought);
+  EXPECT_EQ(plain->routing->tools, nullptr);
+  EXPECT_FALSE(plain->routing->one_call);
+  model.chat_template =
+      std::make_shared<FakeChatTemplate>(std::string("<s>hello<think>\n"));
+  const auto calling = chat(
+      model,
+      R"(,"tools":[{"type":"function","function":{"name":"f"}}],)"
+      R"("parallel_tool_calls":false)");
+  EXPECT_TRUE(calling->routing->starts_in_thought);
+  EXPECT_TRUE(calling->routing->tools->contains("f"));
+  EXPECT_TRUE(calling->routing->one_call);
+}
+
+// Mistral's templates refuse others.
+TEST(Prompt, IdsOfCallsAreShortWhereTheyHaveToBe) {
+  ServedModel model = make_fake_model();
+  const auto& seen =
+      dynamic_cast<const FakeChatTemplate&>(*model.chat_template);
+  const auto body = [](const std::string& id) {
+    return R"({"messages":[{"role":"assistant","tool_calls":[{"id":")" + id +
+        R"(","type":"function","function":{"name":"f","arguments":"{}"}}]},)"
+        R"({"role":"tool","content":"1","tool_call_id":")" +
+        id + "\"}]}";
+  };
+  const auto id_of = [&](const std::string& id) {
+    EXPECT_TRUE(apply_template(body(id), model).is_ok());
+    const std::string context = seen.context();
+    constexpr std::string_view kKey = R"("tool_call_id":")";
+    const size_t at = context.find(kKey) + kKey.size();
+    const std::string seen_id = context.substr(at, context.find('"', at) - at);
+    EXPECT_NE(context.find(R"("id":")" + seen_id + "\""), std::string::npos);
+    return seen_id;
+  };
+  EXPECT_EQ(id_of("call_0123abcd"), "call_0123abcd");
+  model.markup = find_output_markup("[TOOL_CALLS]", nullptr);
+  EXPECT_EQ(id_of("call_0123abcd").size(), 9U);
+  EXPECT_NE(id_of("call_0123abcd"), id_of("call_0123abce"));
+  EXPECT_EQ(id_of("Abcdef012"), "Abcdef012");
 }
 
 TEST(Prompt, TemplateSeesTheModelsOtherSpecialTokens) {

@@ -158,6 +158,7 @@ Result<GenerationRequest> Chat::make_request() const {
   // Not as the request's own: there, one that doesn't fit is an error.
   made.max_tokens =
       std::min(made.max_tokens, flags_.max_tokens.value_or(made.max_tokens));
+  made.routing = nullptr; // a thought is shown as it is written
   return made;
 }
 

@@ -204,6 +204,16 @@ void add_default_flags(CLI::App& command, GenerationDefaults& defaults) {
           defaults.max_tokens,
           "Length of an answer where the request gives none")
       ->check(CLI::PositiveNumber);
+  command
+      .add_option_function<std::string>(
+          "--thinking",
+          [&defaults](const std::string& text) {
+            defaults.thinking = text == "on";
+          },
+          "Whether the model thinks where the request doesn't say (default: "
+          "as its chat template has it)")
+      ->type_name("on|off")
+      ->check(CLI::IsMember({"on", "off"}).description(""));
 }
 
 } // namespace ingle

@@ -112,6 +112,7 @@ void override_defaults(
   override_with(defaults.min_p, by.min_p);
   override_with(defaults.top_k, by.top_k);
   override_with(defaults.repetition_penalty, by.repetition_penalty);
+  override_with(defaults.thinking, by.thinking);
 }
 
 // Adds what generation_config.json says.

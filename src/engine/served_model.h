@@ -30,6 +30,7 @@ struct GenerationDefaults {
   std::optional<float> min_p;
   std::optional<int> top_k;
   std::optional<float> repetition_penalty;
+  std::optional<bool> thinking; // flags only; nothing: as the template has it
 };
 
 // What chat templates may ask for, as Hugging Face's tokenizers call it.

@@ -116,7 +116,8 @@ TEST_F(ServerTest, chat_nonstream_shape) {
           R"({"role":"assistant","content":"Paris"},)"
           R"("finish_reason":"stop"}],"usage":{"prompt_tokens":6,)"
           R"("completion_tokens":2,"total_tokens":8,)"
-          R"("prompt_tokens_details":{"cached_tokens":4}}})");
+          R"("prompt_tokens_details":{"cached_tokens":4},)"
+          R"("completion_tokens_details":{"reasoning_tokens":0}}})");
   const GenerationRequest asked = generator_.last_request();
   EXPECT_EQ(asked.max_tokens, 9);
   EXPECT_EQ(asked.stop, std::vector<std::string>{"x"});
@@ -144,7 +145,8 @@ TEST_F(ServerTest, chat_stream_grammar) {
           "\n\n" + head +
           R"({},"finish_reason":"stop"}],"usage":{"prompt_tokens":6,)"
           R"("completion_tokens":2,"total_tokens":8,)"
-          R"("prompt_tokens_details":{"cached_tokens":0}}})"
+          R"("prompt_tokens_details":{"cached_tokens":0},)"
+          R"("completion_tokens_details":{"reasoning_tokens":0}}})"
           "\n\ndata: [DONE]\n\n");
   client.send(get("/health"));
   EXPECT_EQ(client.read_response().status, 200);
