@@ -114,7 +114,6 @@ class Scheduler {
   // The rows that take part in the next step.
   std::vector<Sequence*> choose_rows() const;
   void forward(const std::vector<Sequence*>& chosen);
-  int piece_size(const std::vector<Sequence*>& chosen) const;
   void accept(
       const std::vector<Sequence*>& chosen,
       std::span<const Row> batch,

@@ -19,6 +19,8 @@ EngineStats busy() {
   stats.generated_tokens = 99;
   stats.finished = {11, 12, 15, 13, 14};
   stats.refused = {{"context_length_exceeded", 2}, {"queue_full", 21}};
+  stats.prompt_cache = {4, 5000, 6000, 700, 81, 92, 103};
+  stats.kv_layers = {{"16", 28}, {"state", 2}};
   stats.queue_wait.observe(0.25);
   stats.queue_wait.observe(0.75);
   stats.between_tokens.observe(0.002);
@@ -66,6 +68,12 @@ TEST_F(MetricsTest, SaysWhatTheEngineCounts) {
   EXPECT_EQ(metric("ingle_requests_decoding"), "5");
   EXPECT_EQ(metric("ingle_rows_max"), "8");
   EXPECT_EQ(metric("ingle_steps_total"), "70");
+  EXPECT_EQ(metric("ingle_prompt_cache_entries"), "4");
+  EXPECT_EQ(metric("ingle_prompt_cache_bytes"), "5000");
+  EXPECT_EQ(metric("ingle_prompt_cache_max_bytes"), "6000");
+  EXPECT_EQ(metric("ingle_prompt_cache_hits_total"), "81");
+  EXPECT_EQ(metric("ingle_prompt_cache_misses_total"), "92");
+  EXPECT_EQ(metric("ingle_prompt_cache_evicted_total"), "103");
   EXPECT_EQ(metric("ingle_prompt_tokens_total"), "1234567890123");
   EXPECT_EQ(metric("ingle_cached_tokens_total"), "400");
   EXPECT_EQ(metric("ingle_generated_tokens_total"), "99");
@@ -126,6 +134,9 @@ TEST_F(MetricsTest, StatsAreJson) {
       response.body,
       R"({"server":{"owner":"ingle","version":"1.2.3","model":"tiny",)"
       R"("started_at":1700000000},)"
+      R"("prompt_cache":{"entries":4,"bytes":5000,"max_bytes":6000,)"
+      R"("checkpoint_bytes":700,"hits":81,"misses":92,"evicted":103},)"
+      R"("kv_quant":{"layers":{"16":28,"state":2}},)"
       R"("admission":{"max_safe_context":4096,"usable_bytes":null,)"
       R"("weights_bytes":0,"queue_limit":256},)"
       R"("batch":{"configured":8,"batched":true,"active_rows":6,)"
