@@ -7,6 +7,7 @@
 #include "api/json_reader.h"
 #include "api/prompt.h"
 #include "text/lark_text.h"
+#include "text/output_router.h"
 
 namespace ingle {
 namespace {
@@ -119,47 +120,22 @@ std::string without_space(std::string_view text) {
   return std::string(text.substr(begin, end - begin + 1));
 }
 
-// How the answer's thought stands when it begins.
-enum class ThoughtState { kNone, kPossible, kBegun };
-
-ThoughtState thought_state(
-    std::string_view prompt,
-    bool may_think,
-    const ThoughtMarkup& tags) {
-  const size_t open = prompt.rfind(tags.open);
-  const size_t close = prompt.rfind(tags.close);
-  const bool has_close = close != std::string_view::npos;
-  if (open != std::string_view::npos && (!has_close || open > close)) {
-    return ThoughtState::kBegun;
-  }
-  const bool is_over =
-      has_close && without_space(prompt.substr(close)) == tags.close;
-  return may_think && !is_over ? ThoughtState::kPossible : ThoughtState::kNone;
+// gpt-oss answers in messages: a thought is one, and the answer another.
+std::string between_messages(const OutputMarkup& markup) {
+  return markup.family == OutputFamily::kHarmony
+      ? lark_literal("<|start|>assistant", markup)
+      : std::string();
 }
 
-// The format behind the thought.
-GrammarSpec with_thought(
-    const GrammarSpec& answer,
-    std::string_view prompt,
-    bool may_think,
-    const OutputMarkup& markup) {
-  if (!markup.thought) {
+GrammarSpec in_final_message(GrammarSpec answer, const OutputMarkup& markup) {
+  if (markup.family != OutputFamily::kHarmony) {
     return answer;
   }
-  const ThoughtMarkup tags{
-      without_space(markup.thought->open),
-      without_space(markup.thought->close)};
-  const ThoughtState state = thought_state(prompt, may_think, tags);
-  if (state == ThoughtState::kNone) {
-    return answer;
-  }
-  const LarkText until = lark_until(tags.close, markup, "thought");
-  std::string lark = "start: ";
-  if (state == ThoughtState::kPossible) {
-    lark += "@answer | " + lark_literal(tags.open, markup) + " ";
-  }
-  lark += until.reference + " @answer\n" + until.rules;
-  return {Kind::kLark, lark, {{"answer", answer.kind, answer.text}}};
+  const std::string head = lark_literal("<|channel|>final<|message|>", markup);
+  return {
+      Kind::kLark,
+      "start: " + head + " @content\n",
+      {{"content", answer.kind, std::move(answer.text)}}};
 }
 
 } // namespace
@@ -182,6 +158,35 @@ Result<std::optional<AnswerFormat>> read_answer_format(const JsonObject& body) {
   return format;
 }
 
+GrammarSpec behind_thought(
+    const GrammarSpec& answer,
+    std::string_view prompt,
+    bool may_think,
+    const OutputMarkup& markup) {
+  if (!markup.thought) {
+    return answer;
+  }
+  const std::string open = without_space(markup.thought->open);
+  const std::string close = without_space(markup.thought->close);
+  const bool has_begun = ends_in_open_thought(prompt, markup);
+  const size_t last = prompt.rfind(close);
+  const bool is_over = last != std::string_view::npos &&
+      without_space(prompt.substr(last)) == close;
+  if (!has_begun && (is_over || !may_think)) {
+    return answer;
+  }
+  const LarkText until = lark_until(close, markup, "thought");
+  std::string lark = "start: ";
+  if (!has_begun) {
+    lark += "@answer | " + lark_literal(open, markup) + " ";
+  }
+  lark += until.reference + " " + between_messages(markup) + " @answer\n" +
+      until.rules;
+  GrammarSpec spec{Kind::kLark, lark, answer.parts};
+  spec.parts.push_back({"answer", answer.kind, answer.text});
+  return spec;
+}
+
 Result<std::shared_ptr<const Grammar>> compile_format(
     const AnswerFormat& format,
     std::string_view prompt,
@@ -190,8 +195,11 @@ Result<std::shared_ptr<const Grammar>> compile_format(
   if (model.grammars == nullptr) {
     return no_tokenizer(format.path, model);
   }
-  auto grammar = model.grammars->compile(
-      with_thought(format.grammar, prompt, may_think, model.markup));
+  auto grammar = model.grammars->compile(behind_thought(
+      in_final_message(format.grammar, model.markup),
+      prompt,
+      may_think,
+      model.markup));
   if (grammar.status().code() == StatusCode::kInvalidRequest) {
     return invalid_field(format.path, grammar.status().message())
         .with_reason("invalid_grammar");

@@ -27,6 +27,14 @@ struct AnswerFormat {
 // Errors: kInvalidRequest, naming the field.
 Result<std::optional<AnswerFormat>> read_answer_format(const JsonObject& body);
 
+// The grammar behind a thought that the prompt has begun, or that the model may
+// begin (`may_think`).
+GrammarSpec behind_thought(
+    const GrammarSpec& answer,
+    std::string_view prompt,
+    bool may_think,
+    const OutputMarkup& markup);
+
 // Compiles it for the model. `prompt` is the text that the answer follows: a
 // thought that it has begun, or that the model may begin (`may_think`), stands
 // before what the format says.

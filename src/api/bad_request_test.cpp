@@ -433,13 +433,19 @@ INSTANTIATE_TEST_SUITE_P(
         BadBody{
             kChat,
             with_user_message(R"(,"tool_choice":{})"),
-            "tool_choice",
-            "expected \"none\", \"auto\", \"required\" or an object that names a tool"},
+            "tool_choice.type",
+            "expected \"function\""},
+        BadBody{
+            kChat,
+            with_user_message(
+                R"(,"tool_choice":{"type":"function","function":{}})"),
+            "tool_choice.function.name",
+            "expected the name of a tool, got nothing"},
         BadBody{
             kChat,
             with_user_message(R"(,"tool_choice":"required")"),
             "tool_choice",
-            "making the model call a tool is not supported yet: leave it out"},
+            "expected tools, of which there is none"},
         BadBody{
             kChat,
             with_user_message(R"(,"chat_template_kwargs":[])"),

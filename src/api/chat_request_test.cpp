@@ -216,21 +216,6 @@ TEST(ChatRequest, EitherFieldSwitchesLogprobsOn) {
   }
 }
 
-TEST(ChatRequest, WhatWouldChangeTheAnswerAndIsNotThereIsRefused) {
-  for (const auto& [field, value] :
-       std::vector<std::pair<std::string, std::string>>{
-           {"tool_choice", "\"required\""},
-           {"tool_choice", R"({"type":"function","function":{"name":"f"}})"}}) {
-    const Status refused = parse_chat_request(
-                               with_user_message(",\"" + field + "\":" + value),
-                               GenerationDefaults())
-                               .status();
-    EXPECT_EQ(refused.code(), StatusCode::kInvalidRequest) << field;
-    EXPECT_EQ(refused.reason(), "unsupported_parameter") << field;
-    EXPECT_EQ(refused.where(), field);
-  }
-}
-
 TEST(ChatRequest, NullsAndUnknownFieldsAreIgnored) {
   const ChatRequest request = parse(with_user_message(
       R"(,"stop":null,"max_tokens":null,"temperature":null,"stream":null,

@@ -8,26 +8,50 @@
 namespace ingle {
 namespace {
 
-// Returns false for "none": the model shall see no tools.
-Result<bool> may_call_tools(const JsonObject& body) {
-  constexpr std::string_view kField = "tool_choice";
-  const Json* const choice = body.find(kField);
+Result<ToolChoice> read_tool_choice(const JsonObject& body) {
+  const std::string path = "tool_choice";
+  ToolChoice read;
+  INGLE_ASSIGN_OR_RETURN(
+      const auto parallel, body.get_bool("parallel_tool_calls"));
+  read.allows_several = parallel.value_or(true);
+  const Json* const choice = body.find(path);
   if (choice == nullptr || *choice == Json("auto")) {
-    return true;
+    return read;
   }
   if (*choice == Json("none")) {
-    return false;
+    read.is_none = true;
+    return read;
   }
-  const bool names_a_tool = choice->is_object() && choice->contains("type") &&
-      choice->at("type").is_string();
-  if (names_a_tool || *choice == Json("required")) {
-    return not_supported_yet(
-        body.path_of(kField), "making the model call a tool");
+  read.is_required = true;
+  if (*choice == Json("required")) {
+    return read;
   }
-  return invalid_field(
-      body.path_of(kField),
-      "expected \"none\", \"auto\", \"required\" or an object that names a "
-      "tool");
+  if (!choice->is_object()) {
+    return invalid_field(
+        path,
+        "expected \"none\", \"auto\", \"required\" or an object that names a "
+        "tool");
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const JsonObject object, JsonObject::from(*choice, path));
+  INGLE_ASSIGN_OR_RETURN(const auto type, object.get_string("type"));
+  if (type != "function") {
+    return invalid_field(object.path_of("type"), "expected \"function\"");
+  }
+  const Json* const function = object.find("function");
+  if (function == nullptr) {
+    return missing_field(object.path_of("function"), "an object");
+  }
+  INGLE_ASSIGN_OR_RETURN(
+      const JsonObject fields,
+      JsonObject::from(*function, object.path_of("function")));
+  INGLE_ASSIGN_OR_RETURN(const auto name, fields.get_string("name"));
+  if (!name || name->empty()) {
+    return missing_field(fields.path_of("name"), "the name of a tool");
+  }
+  read.name = *name;
+  read.allows_several = false;
+  return read;
 }
 
 Status check_tool(const Json& tool, const std::string& path) {
@@ -134,10 +158,7 @@ ToolParameters parameters_of(const Json& function) {
 
 Result<ChatTools> read_chat_tools(const JsonObject& body) {
   ChatTools read;
-  INGLE_ASSIGN_OR_RETURN(const bool enabled, may_call_tools(body));
-  INGLE_ASSIGN_OR_RETURN(
-      const auto parallel, body.get_bool("parallel_tool_calls"));
-  read.parallel_calls = parallel.value_or(true);
+  INGLE_ASSIGN_OR_RETURN(read.choice, read_tool_choice(body));
   const Json* const tools = body.find("tools");
   if (tools == nullptr) {
     return read;
@@ -153,7 +174,7 @@ Result<ChatTools> read_chat_tools(const JsonObject& body) {
     signatures.emplace(
         function.at("name").get<std::string>(), parameters_of(function));
   }
-  if (enabled && !tools->empty()) {
+  if (!read.choice.is_none && !tools->empty()) {
     read.definitions = to_text(*tools);
     read.signatures =
         std::make_shared<const ToolSignatures>(std::move(signatures));

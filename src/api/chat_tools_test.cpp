@@ -31,7 +31,7 @@ TEST(ChatTools, PassThroughInTheirOrder) {
   EXPECT_EQ(tools.definitions, list);
   ASSERT_NE(tools.signatures, nullptr);
   EXPECT_EQ(tools.signatures->size(), 2U);
-  EXPECT_TRUE(tools.parallel_calls);
+  EXPECT_TRUE(tools.choice.allows_several);
 }
 
 TEST(ChatTools, ChoiceNoneHidesThem) {
@@ -43,8 +43,8 @@ TEST(ChatTools, ChoiceNoneHidesThem) {
 }
 
 TEST(ChatTools, ParallelCallsMayBeSwitchedOff) {
-  EXPECT_FALSE(read(R"("parallel_tool_calls":false)").parallel_calls);
-  EXPECT_TRUE(read(R"("parallel_tool_calls":true)").parallel_calls);
+  EXPECT_FALSE(read(R"("parallel_tool_calls":false)").choice.allows_several);
+  EXPECT_TRUE(read(R"("parallel_tool_calls":true)").choice.allows_several);
 }
 
 TEST(ChatTools, ParametersHaveTheTypesOfTheirSchema) {

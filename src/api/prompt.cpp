@@ -9,6 +9,7 @@
 #include "api/call_ids.h"
 #include "api/json_reader.h"
 #include "api/resume_hints.h"
+#include "api/tool_grammar.h"
 #include "engine/generator_errors.h"
 
 namespace ingle {
@@ -228,6 +229,24 @@ Result<GenerationRequest> make_request(
   return generation;
 }
 
+// True iff the answer has a format, and is no tool call: one that is asked for
+// stands over the format.
+bool has_format(const ChatRequest& request) {
+  return request.options.format && !request.tools.choice.is_required;
+}
+
+// What the answer to `prompt` has to follow; null: nothing.
+Result<std::shared_ptr<const Grammar>> compile_grammar(
+    const ChatRequest& request,
+    std::string_view prompt,
+    const ServedModel& model) {
+  const std::string* const thinks = request.find_variable("enable_thinking");
+  const bool may_think = thinks == nullptr || *thinks != "false";
+  return has_format(request)
+      ? compile_format(*request.options.format, prompt, may_think, model)
+      : compile_tool_choice(request.tools, prompt, may_think, model);
+}
+
 } // namespace
 
 Status no_tokenizer(const std::string& path, const ServedModel& model) {
@@ -337,17 +356,14 @@ Result<GenerationRequest> make_generation(
   OutputRouting routing;
   routing.splits_thoughts = true;
   routing.starts_in_thought = ends_in_open_thought(text, model.markup);
-  routing.tools = request.tools.signatures;
-  routing.one_call = !request.tools.parallel_calls;
+  if (!has_format(request)) {
+    routing.tools = request.tools.signatures;
+  }
+  routing.one_call = !request.tools.choice.allows_several;
   generation.routing =
       std::make_shared<const OutputRouting>(std::move(routing));
-  if (request.options.format) {
-    const std::string* const thinks = request.find_variable("enable_thinking");
-    const bool may_think = thinks == nullptr || *thinks != "false";
-    INGLE_ASSIGN_OR_RETURN(
-        generation.grammar,
-        compile_format(*request.options.format, text, may_think, model));
-  }
+  INGLE_ASSIGN_OR_RETURN(
+      generation.grammar, compile_grammar(request, text, model));
   return generation;
 }
 

@@ -11,6 +11,8 @@ IngleGrammarKind kind_of(GrammarSpec::Kind kind) {
   switch (kind) {
     case GrammarSpec::Kind::kJsonSchema:
       return kIngleGrammarJsonSchema;
+    case GrammarSpec::Kind::kLenientJsonSchema:
+      return kIngleGrammarLenientJsonSchema;
     case GrammarSpec::Kind::kRegex:
       return kIngleGrammarRegex;
     case GrammarSpec::Kind::kLark:

@@ -28,6 +28,7 @@ inline constexpr size_t kMaxGrammarBytes = 256 * 1024;
 struct GrammarSpec {
   enum class Kind {
     kJsonSchema, // draft 2020-12; the text is the schema
+    kLenientJsonSchema, // what can't be followed of it is left out
     kRegex, // of the whole answer; as Rust's crate `regex` spells it
     kLark, // as llguidance spells it, beginning at `start`
     kChoice, // one of several texts: a JSON array of strings

@@ -124,6 +124,7 @@ typedef enum {
   kIngleGrammarRegex = 1,
   kIngleGrammarLark = 2,
   kIngleGrammarChoice = 3, // a JSON array of strings
+  kIngleGrammarLenientJsonSchema = 4, // what can't be followed is left out
 } IngleGrammarKind;
 
 // `name` is what a Lark grammar refers to as @name.

@@ -37,6 +37,7 @@ pub enum Kind {
     Regex = 1,
     Lark = 2,
     Choice = 3,
+    LenientJsonSchema = 4,
 }
 
 /// What all grammars of one tokenizer share. Its slices make masks within JSON
@@ -131,7 +132,7 @@ impl GrammarFactory {
         }
         let schema: Value = serde_json::from_slice(part.text).ok()?;
         let fault = |schema: &Value| {
-            let grammar = TopLevelGrammar::from_json_schema(with_space(schema.clone()));
+            let grammar = TopLevelGrammar::from_json_schema(with_options(schema.clone(), false));
             match self.matcher(grammar) {
                 Err(Failure::Failed(message)) => Some(message),
                 _ => None,
@@ -178,11 +179,12 @@ impl Part<'_> {
     fn grammar(&self) -> Result<GrammarWithLexer, Failure> {
         let text = utf8(self.text)?;
         let grammar = match self.kind {
-            Kind::JsonSchema => {
+            Kind::JsonSchema | Kind::LenientJsonSchema => {
                 let schema = serde_json::from_str(text)
                     .map_err(|error| Failure::Failed(format!("not JSON: {error}")))?;
                 check_multiples(&schema)?;
-                GrammarWithLexer::from_json_schema(with_space(schema))
+                let lenient = self.kind == Kind::LenientJsonSchema;
+                GrammarWithLexer::from_json_schema(with_options(schema, lenient))
             }
             Kind::Regex => GrammarWithLexer::from_regex(text),
             Kind::Lark => {
@@ -203,9 +205,9 @@ impl Part<'_> {
     }
 }
 
-/// The schema with our white space, whatever the client says of it.
-fn with_space(mut schema: Value) -> Value {
-    let options = json!({ "whitespace_pattern": JSON_SPACE });
+/// The schema with our options, whatever the client says of them.
+fn with_options(mut schema: Value, lenient: bool) -> Value {
+    let options = json!({ "whitespace_pattern": JSON_SPACE, "lenient": lenient });
     match &mut schema {
         Value::Object(fields) => {
             fields.insert("x-guidance".into(), options);
