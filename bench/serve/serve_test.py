@@ -206,6 +206,11 @@ class Verdicts(unittest.TestCase):
         agents = scenarios.Agents(1, 1)
         told = self.misses(agents, ttft_ratio=0.01, cached_least=0.5)
         self.assertIn("0.50 of a prompt was cached", told[0])
+        self.assertEqual(
+            self.misses(agents, ttft_ratio=0.1, cached_least=0.9), []
+        )
+        told = self.misses(agents, ttft_ratio=0.11, cached_least=0.9)
+        self.assertIn("ttft_ratio", told[0])
 
 
 class Commands(unittest.TestCase):
