@@ -15,6 +15,7 @@ CHAT_MODELS = """\
 - model_id: ingle
   model_name: any
   api_base: {url}/v1
+  supports_tools: true
 """
 
 
@@ -49,6 +50,15 @@ def test_pydantic_ai_streams_the_text_that_it_gets_whole(agent):
     assert "".join(pieces) == whole
 
 
+def test_pydantic_ai_offers_tools_that_are_not_needed(agent):
+    @agent.tool_plain
+    def weather(city: str, days: int = 1) -> str:
+        """Tells the weather."""
+        return f"{days} days of sun in {city}"
+
+    assert "Paris" in agent.run_sync("What is the capital of France?").output
+
+
 def llm(folder, *arguments):
     program = pathlib.Path(sys.executable).parent / "llm"
     done = subprocess.run(
@@ -71,6 +81,7 @@ def test_llm_goes_on_with_a_conversation(server, tmp_path, stream):
     options = ["-m", "ingle", "-o", "temperature", "0", "-o", "max_tokens", "40"]
     if not stream:
         options.append("--no-stream")
+    options += ["-T", "llm_time"]  # offered, and not needed
     first = llm(tmp_path, "What is the capital of France?", *options)
     assert "Paris" in first
     assert llm(tmp_path, "-c", "Say that again.", *options).strip()
