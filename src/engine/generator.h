@@ -18,6 +18,7 @@
 
 namespace ingle {
 
+class AdapterSet; // model/lora.h
 class Grammar;
 
 // Below it, but for 0, a repetition penalty makes infinite logits.
@@ -84,6 +85,8 @@ struct GenerationRequest {
   // Positions in the prompt at which other prompts are likely to go on, or to
   // diverge. Models that forget go back to these, and to the end. Ascending.
   std::vector<int> resume_hints;
+  // What is added to the model while this runs; null: nothing.
+  std::shared_ptr<const AdapterSet> adapters;
 };
 
 struct TokenLogprob {

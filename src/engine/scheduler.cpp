@@ -241,8 +241,10 @@ ResumableKv Scheduler::take_over(const Reuse& reuse) {
       : cache_.take(reuse.entry, length, reuse.plan.moves);
 }
 
-std::string Scheduler::space_of(const GenerationRequest& /*request*/) const {
-  return kv_scheme_;
+// Weights and scales of adapters, not their names.
+std::string Scheduler::space_of(const GenerationRequest& request) const {
+  return request.adapters == nullptr ? kv_scheme_
+                                     : kv_scheme_ + request.adapters->key();
 }
 
 // Steps.

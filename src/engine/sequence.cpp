@@ -88,7 +88,7 @@ Row Sequence::next_row(int chunk) {
     if (grammar_) {
       grammar_->start_mask();
     }
-    return {{&tokens_.back(), 1}, &kv_.state(), Logits::kLast};
+    return row_of({&tokens_.back(), 1}, Logits::kLast);
   }
   auto limit =
       static_cast<size_t>(scores_prompt() ? std::min(chunk, kScored) : chunk);
@@ -103,9 +103,13 @@ Row Sequence::next_row(int chunk) {
     grammar_->start_mask();
   }
   if (scores_prompt()) {
-    return {piece, &kv_.state(), Logits::kAll};
+    return row_of(piece, Logits::kAll);
   }
-  return {piece, &kv_.state(), samples ? Logits::kLast : Logits::kNone};
+  return row_of(piece, samples ? Logits::kLast : Logits::kNone);
+}
+
+Row Sequence::row_of(std::span<const TokenId> tokens, Logits logits) {
+  return {tokens, &kv_.state(), logits, request_.adapters.get()};
 }
 
 Status Sequence::accept(std::span<const float> logits, Stopwatch& sampling) {

@@ -104,6 +104,7 @@ class Sequence {
   size_t prompt_left() const;
   bool scores_prompt() const;
   bool ends_sequence(TokenId token) const;
+  Row row_of(std::span<const TokenId> tokens, Logits logits);
   double elapsed_ms() const;
   Status report_piece(std::span<const float> logits, size_t length);
   Result<std::vector<GeneratedToken>> score(

@@ -23,14 +23,59 @@ struct RunBlock {
     return layer_input_and_add(step, x, block, eps);
   }
   mx::array operator()(const MlpWeights& weights) const {
-    return mlp_and_add(x, weights, eps);
+    return mlp_and_add(step, x, weights, eps);
   }
   mx::array operator()(const MoeWeights& weights) const {
-    return moe_and_add(x, weights, eps);
+    return moe_and_add(step, x, weights, eps);
+  }
+};
+
+// Of the kinds of blocks.
+struct VisitLinears {
+  const std::function<void(const Linear&)>& visit;
+
+  void operator()(const AttentionBlock& block) const {
+    visit(block.weights.q);
+    visit_if(block.weights.k);
+    visit_if(block.weights.v);
+    visit(block.weights.o);
+  }
+  void operator()(const GatedDeltaBlock& block) const {
+    const GatedDeltaWeights& weights = block.weights;
+    for (const Linear* linear :
+         {&weights.qkv, &weights.z, &weights.b, &weights.a, &weights.out}) {
+      visit(*linear);
+    }
+  }
+  void operator()(const LayerInputBlock& block) const {
+    (*this)(block.mlp);
+  }
+  void operator()(const MlpWeights& weights) const {
+    visit(weights.gate);
+    visit_if(weights.up);
+    visit(weights.down);
+  }
+  void operator()(const MoeWeights& weights) const {
+    if (weights.beside) {
+      (*this)(*weights.beside);
+    }
+  }
+
+ private:
+  void visit_if(const std::optional<Linear>& linear) const {
+    if (linear) {
+      visit(*linear);
+    }
   }
 };
 
 } // namespace
+
+void for_each_adaptable(
+    const Block& block,
+    const std::function<void(const Linear&)>& visit) {
+  std::visit(VisitLinears{visit}, block);
+}
 
 mx::array run_blocks(
     Step& step,

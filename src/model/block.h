@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <variant>
 
@@ -41,6 +42,12 @@ inline bool moves_caches_on(const Block& block) {
   return attention != nullptr ? attention->weights.k.has_value()
                               : std::holds_alternative<GatedDeltaBlock>(block);
 }
+
+// Calls `visit` with each of the block's linears that adapters may add to:
+// those of attention, of gated delta nets and of MLPs, not of experts.
+void for_each_adaptable(
+    const Block& block,
+    const std::function<void(const Linear&)>& visit);
 
 // One block after the other: [T, D]. On the kernels all are one evaluation:
 // what is prepared for each by itself takes a percent of a step of one token;

@@ -151,10 +151,10 @@ mx::array gated_delta_and_add(
     size_t layer) {
   const mx::array normed = mx::fast::rms_norm(x, weights.norm, eps);
   const Projected all = {
-      weights.qkv(normed),
-      weights.z(normed),
-      weights.b(normed),
-      weights.a(normed)};
+      apply(step, weights.qkv, normed),
+      apply(step, weights.z, normed),
+      apply(step, weights.b, normed),
+      apply(step, weights.a, normed)};
   std::vector<mx::array> rows;
   int begin = 0;
   for (const Row& row : step.rows()) {
@@ -170,20 +170,22 @@ mx::array gated_delta_and_add(
         eps));
     begin += length;
   }
-  return mx::add(x, weights.out(mx::concatenate(std::move(rows), 0)));
+  const mx::array read = mx::concatenate(std::move(rows), 0);
+  return mx::add(x, apply(step, weights.out, read));
 }
 
 GatedDeltaView kernel_view(
     const GatedDeltaWeights& weights,
     const GatedDeltaShape& shape,
-    float eps) {
+    float eps,
+    LinearViews& views) {
   return {
       .norm = norm_view(weights.norm, eps),
-      .qkv = linear_view(weights.qkv),
-      .z = linear_view(weights.z),
-      .b = linear_view(weights.b),
-      .a = linear_view(weights.a),
-      .out = linear_view(weights.out),
+      .qkv = views.of(weights.qkv),
+      .z = views.of(weights.z),
+      .b = views.of(weights.b),
+      .a = views.of(weights.a),
+      .out = views.of(weights.out),
       .conv = weights.conv.data<float>(),
       .decay_rate = weights.decay_rate.data<float>(),
       .decay_bias = weights.decay_bias.data<float>(),

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "kernels/gated_delta.h"
+#include "model/linear_views.h"
 #include "model/ops.h"
 
 namespace ingle {
@@ -40,7 +41,8 @@ mx::array gated_delta_and_add(
 GatedDeltaView kernel_view(
     const GatedDeltaWeights& weights,
     const GatedDeltaShape& shape,
-    float eps);
+    float eps,
+    LinearViews& views);
 
 // The cache of a layer that it moves on. `dtype`: that of activations in
 // MLX's own ops.

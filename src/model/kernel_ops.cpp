@@ -5,6 +5,7 @@
 #include "cache/block_kv_cache.h"
 #include "cache/recurrent_cache.h"
 #include "model/kernel_compute.h"
+#include "model/linear_views.h"
 
 namespace ingle {
 namespace {
@@ -27,13 +28,14 @@ AttentionView view_of(
     const AttentionShape& shape,
     const Rope* rope,
     const RopeAngles* angles,
-    float eps) {
+    float eps,
+    LinearViews& views) {
   AttentionView view{
       .norm = first_norm_of(weights, eps),
-      .q = linear_view(weights.q),
-      .k = linear_view(weights.k),
-      .v = linear_view(weights.v),
-      .o = linear_view(weights.o),
+      .q = views.of(weights.q),
+      .k = views.of(weights.k),
+      .v = views.of(weights.v),
+      .o = views.of(weights.o),
       .q_norm = norm_view(weights.q_norm, eps),
       .k_norm = norm_view(weights.k_norm, eps),
       .norms_all_heads = shape.heads > 1 && weights.q_norm &&
@@ -63,19 +65,23 @@ AttentionView view_of(
   return view;
 }
 
-MlpView view_of(const MlpWeights& weights, float eps) {
+MlpView view_of(const MlpWeights& weights, float eps, LinearViews& views) {
   return {
       .norm = first_norm_of(weights, eps),
-      .gate = linear_view(weights.gate),
-      .up = linear_view(weights.up),
-      .down = linear_view(weights.down),
+      .gate = views.of(weights.gate),
+      .up = views.of(weights.up),
+      .down = views.of(weights.down),
       .activation = weights.activation,
       .residual = view_of(weights.residual, eps)};
 }
 
 // all: [T, layers * width].
-MlpView view_of(const LayerInputBlock& block, const mx::array& all, float eps) {
-  MlpView view = view_of(block.mlp, eps);
+MlpView view_of(
+    const LayerInputBlock& block,
+    const mx::array& all,
+    float eps,
+    LinearViews& views) {
+  MlpView view = view_of(block.mlp, eps, views);
   view.factors = all.data<float>() +
       block.layer * static_cast<size_t>(view.gate.matrix->rows);
   view.factors_stride = all.shape(1);
@@ -100,7 +106,8 @@ class BlockRun {
         eps_(eps),
         tokens_(tokens),
         rows_(step.rows().size()),
-        layer_inputs_(step.layer_inputs()) {
+        layer_inputs_(step.layer_inputs()),
+        views_(step.adapter_runs()) {
     attended_.reserve(blocks.size() * rows_);
     angles_.reserve(blocks.size());
     for (const Block& block : blocks) {
@@ -156,6 +163,7 @@ class BlockRun {
   // Gives how many blocks that were: attention and an MLP after it are one
   // region of the pool.
   size_t run(size_t i, const float* x, float* out) {
+    views_.restart();
     if (const auto* attention = std::get_if<AttentionBlock>(&blocks_[i])) {
       const auto* mlp = i + 1 < blocks_.size()
           ? std::get_if<MlpWeights>(&blocks_[i + 1])
@@ -168,19 +176,24 @@ class BlockRun {
       next_moved_ += rows_;
       gated_delta_and_add(
           context,
-          kernel_view(delta->weights, delta->shape, eps_),
+          kernel_view(delta->weights, delta->shape, eps_, views_),
           rows,
           x,
           out);
     } else if (const auto* mlp = std::get_if<MlpWeights>(&blocks_[i])) {
-      mlp_and_add(context, view_of(*mlp, eps_), tokens_, x, out);
+      mlp_and_add(context, view_of(*mlp, eps_, views_), tokens_, x, out);
     } else if (const auto* own = std::get_if<LayerInputBlock>(&blocks_[i])) {
       mlp_and_add(
-          context, view_of(*own, *layer_inputs_, eps_), tokens_, x, out);
+          context,
+          view_of(*own, *layer_inputs_, eps_, views_),
+          tokens_,
+          x,
+          out);
     } else {
       const auto& moe = std::get<MoeWeights>(blocks_[i]);
-      const std::optional<MlpView> beside =
-          moe.beside ? std::optional(view_of(*moe.beside, eps_)) : std::nullopt;
+      const std::optional<MlpView> beside = moe.beside
+          ? std::optional(view_of(*moe.beside, eps_, views_))
+          : std::nullopt;
       moe_and_add(
           context,
           kernel_view(moe, eps_, beside ? &*beside : nullptr),
@@ -200,13 +213,18 @@ class BlockRun {
     KernelContext& context = kernels_.context();
     const auto rows = std::span(attended_).subspan(next_ * rows_, rows_);
     const AttentionView view = view_of(
-        block.weights, block.shape, block.rope, angles_[next_].get(), eps_);
+        block.weights,
+        block.shape,
+        block.rope,
+        angles_[next_].get(),
+        eps_,
+        views_);
     ++next_;
     if (mlp == nullptr) {
       attend_and_add(context, view, rows, x, out);
       return 1;
     }
-    decoder_layer(context, view, view_of(*mlp, eps_), rows, x, out);
+    decoder_layer(context, view, view_of(*mlp, eps_, views_), rows, x, out);
     return 2;
   }
 
@@ -216,6 +234,7 @@ class BlockRun {
   int tokens_; // of x: where no block looks back, maybe not all of the step's
   size_t rows_;
   std::optional<mx::array> layer_inputs_;
+  LinearViews views_;
   // Of each block of attention, one after the other, its rows'.
   std::vector<AttentionRow> attended_;
   std::vector<std::shared_ptr<const RopeAngles>> angles_; // its own

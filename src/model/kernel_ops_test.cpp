@@ -207,7 +207,7 @@ TEST_P(KernelOpsTest, LayerOfTheOtherKindIsNearThatOfMlxsOps) {
     EXPECT_LT(
         relative_error(
             run_blocks(with, x, std::span(other.blocks).subspan(1, 1), kEps),
-            mlp_and_add(x, mlp, kEps)),
+            mlp_and_add(Step({}, nullptr), x, mlp, kEps)),
         kMlpLayerBound);
     const auto logits = [&](const Step& step) {
       return norm_and_head(
@@ -310,7 +310,7 @@ TEST_P(KernelOpsTest, MlpAndHeadAreNearThoseOfMlxsOps) {
     EXPECT_LT(
         relative_error(
             run_blocks(with, x, std::span(weights.blocks).subspan(1, 1), kEps),
-            mlp_and_add(x, mlp, kEps)),
+            mlp_and_add(Step({}, nullptr), x, mlp, kEps)),
         kMlpLayerBound);
     EXPECT_LT(
         relative_error(

@@ -72,7 +72,7 @@ mx::array layer_input_and_add(
   const int begin = static_cast<int>(block.layer) * width;
   const mx::array own =
       mx::slice(all, {0, begin}, {all.shape(0), begin + width});
-  return mlp_and_add(x, block.mlp, eps, own);
+  return mlp_and_add(step, x, block.mlp, eps, own);
 }
 
 } // namespace ingle

@@ -55,6 +55,8 @@ mx::array multiply_chosen(
 struct Linear {
   Matrix matrix; // [out, in]
   std::optional<mx::array> bias; // [out]
+  // Among those of the model's AdapterLayout; nothing: it is in none.
+  std::optional<size_t> number{};
 
   // x: [T, in] -> [T, out].
   mx::array operator()(const mx::array& x) const;

@@ -11,8 +11,10 @@
 #include "base/token.h"
 #include "cache/kv_state.h"
 #include "kernels/logits.h"
+#include "model/adapter_layout.h"
 #include "model/config.h"
 #include "model/cpu_kernels.h"
+#include "model/lora.h"
 
 namespace ingle {
 
@@ -28,6 +30,7 @@ struct Row {
   std::span<const TokenId> tokens; // at least one, each below the vocab size
   KvState* kv = nullptr; // made by the same model; not owned
   Logits logits = Logits::kLast;
+  const AdapterSet* adapters = nullptr; // null: the model alone; not owned
 };
 
 // How many positions of logits a step gives for the row.
@@ -53,6 +56,11 @@ class Model {
   // Throws what MLX throws: call it, and evaluate, inside run_mlx(), then
   // commit or abandon every row's kv. run_step() does all of it.
   virtual std::optional<mx::array> forward(std::span<const Row> rows) const = 0;
+
+  // What adapters are loaded for. May be kept longer than the model.
+  virtual std::shared_ptr<const AdapterLayout> adapter_layout() const {
+    return std::make_shared<const AdapterLayout>();
+  }
 
   // Memory that the weights take.
   size_t weight_bytes() const;

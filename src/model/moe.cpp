@@ -46,8 +46,11 @@ mx::array run(
 
 } // namespace
 
-mx::array
-moe_and_add(const mx::array& x, const MoeWeights& weights, float eps) {
+mx::array moe_and_add(
+    const Step& step,
+    const mx::array& x,
+    const MoeWeights& weights,
+    float eps) {
   const mx::array normed = mx::fast::rms_norm(x, weights.norm, eps);
   const Choices choices = choose(
       weights.router(
@@ -70,7 +73,7 @@ moe_and_add(const mx::array& x, const MoeWeights& weights, float eps) {
     added = mx::fast::rms_norm(added, *weights.sum_norm, eps);
   }
   if (weights.beside) {
-    added = mx::add(added, mlp(x, *weights.beside, eps));
+    added = mx::add(added, mlp(step, x, *weights.beside, eps));
   }
   return add_residual(x, added, weights.residual, eps);
 }

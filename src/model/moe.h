@@ -41,7 +41,11 @@ struct MoeWeights {
 // x and sum(weight * down(activation(gate(n)) * up(n))) over each token's
 // experts, and the one that all have, n = norm(x), with what the weights have
 // more, by their residual, in MLX's own ops: [T, D].
-mx::array moe_and_add(const mx::array& x, const MoeWeights& weights, float eps);
+mx::array moe_and_add(
+    const Step& step,
+    const mx::array& x,
+    const MoeWeights& weights,
+    float eps);
 
 // What the kernels see of it. `beside`: of the MLP beside it, or null.
 MoeView

@@ -226,7 +226,8 @@ TEST(MoeOp, NativeTypesComeOutAsTheyWentIn) {
     each->biases = mx::astype(*each->biases, mx::bfloat16);
   }
   const mx::array x = mx::astype(normal({7, kHidden}), mx::bfloat16);
-  const mx::array out = evaluated(moe_and_add(x, weights.moe, kEps));
+  const mx::array out =
+      evaluated(moe_and_add(Step({}, nullptr), x, weights.moe, kEps));
   EXPECT_EQ(out.dtype(), mx::bfloat16);
 }
 

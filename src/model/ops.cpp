@@ -140,11 +140,12 @@ mx::array attend_rows(
     float eps,
     size_t layer) {
   const mx::array normed = norm_first(weights, x, eps);
-  const auto [q, gates] = split_gates(weights, weights.q(normed), shape);
+  const auto [q, gates] =
+      split_gates(weights, apply(step, weights.q, normed), shape);
   const std::optional<mx::array> k =
-      weights.k ? std::optional((*weights.k)(normed)) : std::nullopt;
+      weights.k ? std::optional(apply(step, *weights.k, normed)) : std::nullopt;
   const std::optional<mx::array> v =
-      weights.v ? std::optional((*weights.v)(normed)) : k;
+      weights.v ? std::optional(apply(step, *weights.v, normed)) : k;
 
   std::vector<mx::array> attended;
   attended.reserve(step.rows().size());
@@ -181,15 +182,43 @@ mx::array attend_rows(
 
 } // namespace
 
+namespace {
+
+// Neighbours with the same ones are one run.
+std::vector<AdapterRun> adapter_runs_of(std::span<const Row> rows) {
+  std::vector<AdapterRun> runs;
+  int first = 0;
+  for (const Row& row : rows) {
+    const int tokens = token_count(row);
+    const bool goes_on = !runs.empty() &&
+        runs.back().first + runs.back().tokens == first &&
+        runs.back().adapters == row.adapters;
+    if (goes_on) {
+      runs.back().tokens += tokens;
+    } else if (row.adapters != nullptr) {
+      runs.push_back({first, tokens, row.adapters});
+    }
+    first += tokens;
+  }
+  return runs;
+}
+
+} // namespace
+
+Step::Step(std::span<const Row> rows, CpuKernels* kernels)
+    : rows_(rows), kernels_(kernels), adapter_runs_(adapter_runs_of(rows)) {}
+
 Step Step::wanted() const {
   Step last({}, kernels_);
   for (const Row& row : rows_) {
     if (const size_t count = logits_count(row); count > 0) {
-      last.wanted_.push_back({row.tokens.last(count), row.kv, row.logits});
+      last.wanted_.push_back(
+          {row.tokens.last(count), row.kv, row.logits, row.adapters});
       last.skipped_.push_back(static_cast<int64_t>(row.tokens.size() - count));
     }
   }
   last.rows_ = last.wanted_;
+  last.adapter_runs_ = adapter_runs_of(last.rows_);
   return last;
 }
 
@@ -235,6 +264,41 @@ mx::array pass_gate(
   return mx::multiply(activated, mx::add(seen, scalar(1, seen)));
 }
 
+mx::array apply(const Step& step, const Linear& linear, const mx::array& x) {
+  const mx::array y = linear(x);
+  std::vector<mx::array> parts;
+  int end = 0; // of the tokens in `parts`
+  for (const AdapterRun& run : step.adapter_runs()) {
+    const auto adapters = linear.number
+        ? run.adapters->of_linear(*linear.number)
+        : std::span<const LowRank>();
+    if (adapters.empty()) {
+      continue;
+    }
+    if (run.first > end) {
+      parts.push_back(slice_tokens(y, end, run.first - end));
+    }
+    const mx::array own = slice_tokens(x, run.first, run.tokens);
+    parts.push_back(slice_tokens(y, run.first, run.tokens));
+    for (const LowRank& each : adapters) {
+      const mx::array a(each.a, {each.rank, x.shape(1)}, mx::float32);
+      const mx::array b(each.b, {each.rank, y.shape(1)}, mx::float32);
+      const mx::array added = mx::matmul(mx::matmul(own, mx::transpose(a)), b);
+      parts.back() = mx::add(
+          parts.back(), mx::astype(times(added, each.scale), y.dtype()));
+    }
+    end = run.first + run.tokens;
+  }
+  if (parts.empty()) {
+    return y;
+  }
+  if (end < y.shape(0)) {
+    parts.push_back(slice_tokens(y, end, y.shape(0) - end));
+  }
+  return parts.size() == 1 ? parts.front()
+                           : mx::concatenate(std::move(parts), 0);
+}
+
 std::vector<TokenId> token_ids(const Step& step) {
   std::vector<TokenId> ids;
   for (const Row& row : step.rows()) {
@@ -264,12 +328,16 @@ mx::array attend_and_add(
     size_t layer) {
   return add_residual(
       x,
-      weights.o(attend_rows(step, x, weights, shape, rope, eps, layer)),
+      apply(
+          step,
+          weights.o,
+          attend_rows(step, x, weights, shape, rope, eps, layer)),
       weights.residual,
       eps);
 }
 
 mx::array mlp(
+    const Step& step,
     const mx::array& x,
     const MlpWeights& weights,
     float eps,
@@ -277,17 +345,19 @@ mx::array mlp(
   const mx::array normed = norm_first(weights, x, eps);
   const mx::array inner = pass_gate(
       weights.activation,
-      weights.gate(normed),
-      weights.up ? std::optional((*weights.up)(normed)) : factors);
-  return norm_and_scale(weights.down(inner), weights.residual, eps);
+      apply(step, weights.gate, normed),
+      weights.up ? std::optional(apply(step, *weights.up, normed)) : factors);
+  return norm_and_scale(
+      apply(step, weights.down, inner), weights.residual, eps);
 }
 
 mx::array mlp_and_add(
+    const Step& step,
     const mx::array& x,
     const MlpWeights& weights,
     float eps,
     const std::optional<mx::array>& factors) {
-  const mx::array added = mlp(x, weights, eps, factors);
+  const mx::array added = mlp(step, x, weights, eps, factors);
   return times(mx::add(x, added), weights.residual.total);
 }
 

@@ -78,13 +78,19 @@ mx::array pass_gate(
     const mx::array& gate,
     const std::optional<mx::array>& up);
 
+// Tokens of a step, one after the other, that have the same adapters.
+struct AdapterRun {
+  int first = 0;
+  int tokens = 0;
+  const AdapterSet* adapters = nullptr; // not null
+};
+
 // What the ops of one step have in common.
 class Step {
  public:
-  // `kernels`: what computes, of uses_kernels(); null: MLX's own ops. Both
-  // outlive the step's evaluation.
-  Step(std::span<const Row> rows, CpuKernels* kernels)
-      : rows_(rows), kernels_(kernels) {}
+  // `kernels`: what computes, of uses_kernels(); null: MLX's own ops. Both, and
+  // what the rows have, outlive the step's evaluation.
+  Step(std::span<const Row> rows, CpuKernels* kernels);
   Step(Step&&) = default;
   Step& operator=(Step&&) = default;
 
@@ -97,6 +103,10 @@ class Step {
   }
   CpuKernels* kernels() const {
     return kernels_;
+  }
+  // Of the tokens that have adapters.
+  std::span<const AdapterRun> adapter_runs() const {
+    return adapter_runs_;
   }
   // Of all rows' tokens, one after the other; null: none.
   std::shared_ptr<const RopeAngles> angles(const Rope* rope);
@@ -119,7 +129,12 @@ class Step {
   std::vector<std::pair<const Rope*, std::shared_ptr<const RopeAngles>>>
       angles_;
   std::optional<mx::array> layer_inputs_;
+  std::vector<AdapterRun> adapter_runs_;
 };
+
+// x: [T, in] -> linear(x), with what the rows' adapters add, in MLX's own ops:
+// [T, out].
+mx::array apply(const Step& step, const Linear& linear, const mx::array& x);
 
 // The tokens of all rows, one after the other.
 std::vector<TokenId> token_ids(const Step& step);
@@ -144,6 +159,7 @@ mx::array attend_and_add(
 // have more; without `up` x + down(activation(gate(n))). `factors`, if any, are
 // in the place of what `up` gives: [T, M]. In MLX's own ops: [T, D].
 mx::array mlp_and_add(
+    const Step& step,
     const mx::array& x,
     const MlpWeights& weights,
     float eps,
@@ -151,6 +167,7 @@ mx::array mlp_and_add(
 
 // What that adds to x, by itself.
 mx::array mlp(
+    const Step& step,
     const mx::array& x,
     const MlpWeights& weights,
     float eps,

@@ -358,6 +358,10 @@ Result<std::vector<Linear>> WeightSource::take_linears(
         const TensorView* found, find_floats(path + ".bias", {rows}));
     biases = *found;
   }
+  const size_t first = linears_.size();
+  for (const std::vector<RowRange>& out : outs) {
+    linears_.push_back({path, in, rows, out});
+  }
   if (only_checks_) {
     return std::vector<Linear>(outs.size());
   }
@@ -376,7 +380,8 @@ Result<std::vector<Linear>> WeightSource::take_linears(
         part_of_any(all.biases, 2),
         all.quantization};
     INGLE_ASSIGN_OR_RETURN(Matrix matrix, load_matrix(own, in));
-    linears.push_back({std::move(matrix), std::nullopt});
+    linears.push_back(
+        {std::move(matrix), std::nullopt, first + linears.size()});
     if (biases) {
       INGLE_ASSIGN_OR_RETURN(linears.back().bias, run_mlx("load", [&] {
                                return load_floats(part(*biases, 0));
@@ -409,6 +414,16 @@ void WeightSource::drop_all(const std::string& prefix) {
         origin_ + ": " + std::to_string(count) + " tensors below " +
         quote_name(prefix) + " are not needed");
   }
+}
+
+AdapterLayout WeightSource::layout() const {
+  AdapterLayout layout{linears_, {}};
+  for (const std::string& name : used_) {
+    if (dropped_.count(name) == 0) {
+      layout.modules.insert(name.substr(0, name.rfind('.')));
+    }
+  }
+  return layout;
 }
 
 Status WeightSource::check_all_used() const {

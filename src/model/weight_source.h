@@ -14,18 +14,13 @@
 
 #include "base/status.h"
 #include "kernels/arena.h"
+#include "model/adapter_layout.h"
 #include "model/config.h"
 #include "model/linear.h"
 #include "model/numerics.h"
 #include "weights/safetensors_reader.h"
 
 namespace ingle {
-
-// Of a tensor: [begin, begin + count).
-struct RowRange {
-  int begin = 0;
-  int count = 0;
-};
 
 // The matrices of as many experts: each in `layer`.experts.N.NAME, or all of
 // them in `layer`.`stacked`.NAME.
@@ -139,6 +134,10 @@ class WeightSource {
   const std::set<std::string>& dropped() const {
     return dropped_;
   }
+
+  // The linears that were taken, by number, none of which takes adapters yet;
+  // and the modules that tensors were taken of.
+  AdapterLayout layout() const;
 
   // Errors: kCorruption, naming the tensors that were neither taken nor
   // dropped.
@@ -257,6 +256,7 @@ class WeightSource {
   uint64_t found_bytes_ = 0;
   std::set<std::string> used_;
   std::set<std::string> dropped_; // of those
+  std::vector<LinearPlace> linears_;
 };
 
 } // namespace ingle

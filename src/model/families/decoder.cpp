@@ -25,6 +25,7 @@ class Decoder final : public Model {
       ModelConfig config,
       KvQuantizations kv,
       Weights weights,
+      AdapterLayout layout,
       std::unique_ptr<CpuKernels> kernels)
       : config_(std::move(config)),
         kv_(std::move(kv)),
@@ -36,7 +37,13 @@ class Decoder final : public Model {
         attention->rope = rope_of(config_.layers[attention->layer]);
       }
       moving_on_ = moves_caches_on(block) ? i + 1 : moving_on_;
+      for_each_adaptable(block, [&](const Linear& linear) {
+        if (linear.number) {
+          layout.linears[*linear.number].takes_adapters = true;
+        }
+      });
     }
+    layout_ = std::make_shared<const AdapterLayout>(std::move(layout));
   }
 
   const ModelConfig& config() const override {
@@ -77,6 +84,10 @@ class Decoder final : public Model {
         weights_.norm_bias ? &*weights_.norm_bias : nullptr);
   }
 
+  std::shared_ptr<const AdapterLayout> adapter_layout() const override {
+    return layout_;
+  }
+
   CpuKernels* kernels() const override {
     return kernels_.get();
   }
@@ -97,6 +108,7 @@ class Decoder final : public Model {
   KvQuantizations kv_;
   Weights weights_;
   std::unique_ptr<CpuKernels> kernels_;
+  std::shared_ptr<const AdapterLayout> layout_;
   std::map<std::pair<size_t, int>, Rope> ropes_; // by number and head_dim
   // Blocks up to the last that moves caches on: what comes after them is
   // computed of the tokens whose logits are wanted.
@@ -254,7 +266,11 @@ Result<std::unique_ptr<const Model>> load_decoder(
   INGLE_ASSIGN_OR_RETURN(auto taken, take_weights(own, kv, weights, places));
   return run_mlx("load", [&] {
     return std::unique_ptr<const Model>(std::make_unique<Decoder>(
-        std::move(own), kv, std::move(taken), std::move(kernels)));
+        std::move(own),
+        kv,
+        std::move(taken),
+        weights.layout(),
+        std::move(kernels)));
   });
 }
 
