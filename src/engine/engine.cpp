@@ -173,6 +173,10 @@ class Engine::Runner {
     const KvState kv = model_->make_kv();
     served->forgets = kv.forgets();
     meter_.set_kv_layers(count_schemes(kv));
+    INGLE_ASSIGN_OR_RETURN(
+        served->adapters,
+        AdapterRegistry::make(
+            fs_, options_.adapters, served->name, model_->adapter_layout()));
     INGLE_RETURN_IF_ERROR(
         warm_up(*model_).with_context("the model's first step failed"));
     SchedulerOptions options;

@@ -17,6 +17,7 @@
 #include "base/file_system.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "engine/adapter_registry.h"
 #include "engine/default_seeds.h"
 #include "engine/engine_meter.h"
 #include "engine/generator.h"
@@ -29,6 +30,7 @@ struct EngineOptions {
   std::string model_name; // as clients see it; empty: the folder's
   RunOptions run;
   GenerationDefaults defaults; // stand over generation_config.json
+  AdapterOptions adapters;
   // Told of the bytes of weights that are loaded, on the engine thread.
   std::function<void(uint64_t done, uint64_t total)> on_load_progress;
   int prefill_chunk = 512; // tokens

@@ -20,6 +20,8 @@
 
 namespace ingle {
 
+class Adapters; // engine/adapters.h
+
 // What holds where a request says nothing: the server's flags, else
 // generation_config.json. Nothing: the API's own constant.
 struct GenerationDefaults {
@@ -65,6 +67,7 @@ struct ServedModel {
   std::shared_ptr<const ChatTemplate> chat_template; // null: no chat
   OutputMarkup markup; // of what it answers to the template
   std::shared_ptr<const GrammarCompiler> grammars; // null: no tokenizer
+  std::shared_ptr<Adapters> adapters; // null: it takes none
   // Those of kSpecialTokens that tokenizer_config.json has, and their texts,
   // none of which is empty.
   std::map<std::string, std::string, std::less<>> special_tokens;
