@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <future>
 #include <optional>
 #include <utility>
 
@@ -196,7 +197,12 @@ class Engine::Runner {
   }
 
   void deliver(Mail mail) {
-    for (Submission& submission : mail.submissions) {
+    for (auto& each : mail.submissions) {
+      if (auto* const work = std::get_if<ExclusiveWork>(&each)) {
+        scheduler_->add(std::move(*work));
+        continue;
+      }
+      Submission& submission = std::get<Submission>(each);
       scheduler_->add(
           {submission.id,
            std::move(submission.request),
@@ -353,15 +359,63 @@ Result<GenerationId> Engine::queue(
     const uint64_t seed = request.sampling.seed
         ? *request.sampling.seed
         : default_seeds_.next(clock_.since_epoch());
-    auto counting = std::make_shared<CountingSink>(std::move(sink), [this] {
-      MutexLock closing(mutex_);
-      --open_;
-    });
-    mail_.submissions.push_back(
-        {id, std::move(request), seed, meter_.watch(std::move(counting))});
+    auto counting = std::make_shared<CountingSink>(
+        std::move(sink), [this] { close_one(); });
+    mail_.submissions.emplace_back(Submission{
+        id, std::move(request), seed, meter_.watch(std::move(counting))});
   }
   changed_.notify_all();
   return id;
+}
+
+void Engine::close_one() {
+  {
+    MutexLock lock(mutex_);
+    --open_;
+  }
+  changed_.notify_all();
+}
+
+Status Engine::run_exclusively(
+    std::function<void()> work,
+    std::chrono::milliseconds max_wait) {
+  std::promise<bool> has_run;
+  const auto finish = [&](bool value) {
+    close_one();
+    has_run.set_value(value);
+  };
+  {
+    MutexLock lock(mutex_);
+    INGLE_RETURN_IF_ERROR(check_serving());
+    ++open_;
+    mail_.submissions.emplace_back(ExclusiveWork{
+        [&] {
+          work();
+          finish(true);
+        },
+        [&] { finish(false); },
+        clock_.now() + max_wait});
+  }
+  changed_.notify_all();
+  if (has_run.get_future().get()) {
+    return Status::ok();
+  }
+  return Status::overloaded(
+             "the engine was not free within " +
+             std::to_string(max_wait.count()) + " ms, try again later")
+      .with_reason("engine_busy");
+}
+
+bool Engine::is_busy() const {
+  MutexLock lock(mutex_);
+  return open_ > 0;
+}
+
+void Engine::wait_until_idle() {
+  MutexLock lock(mutex_);
+  while (open_ > 0) {
+    changed_.wait(mutex_);
+  }
 }
 
 void Engine::cancel(GenerationId id) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -20,6 +21,7 @@
 #include "engine/adapter_registry.h"
 #include "engine/default_seeds.h"
 #include "engine/engine_meter.h"
+#include "engine/exclusive_work.h"
 #include "engine/generator.h"
 #include "model/run_options.h"
 
@@ -70,6 +72,19 @@ class Engine final : public Generator {
   void cancel(GenerationId id) override;
   EngineStats stats() const override;
 
+  // Runs `work` on the engine's thread while nothing else does: generations
+  // that were queued before it end first, those that come later wait. Blocks
+  // until it is over; not to be called from a sink. Errors: kOverloaded (reason
+  // "engine_busy": it was not its turn within `max_wait`, or until the engine
+  // stopped, and was not run); those of submit().
+  Status run_exclusively(
+      std::function<void()> work,
+      std::chrono::milliseconds max_wait);
+  // True iff a generation is queued or runs, or exclusive work waits or runs.
+  bool is_busy() const;
+  // Blocks until it is not busy.
+  void wait_until_idle();
+
  private:
   class Runner;
 
@@ -81,7 +96,7 @@ class Engine final : public Generator {
   };
   // What arrived since the engine thread looked last.
   struct Mail {
-    std::vector<Submission> submissions;
+    std::vector<std::variant<Submission, ExclusiveWork>> submissions;
     std::vector<GenerationId> cancellations;
     bool stop = false;
   };
@@ -91,6 +106,7 @@ class Engine final : public Generator {
       GenerationRequest request,
       std::shared_ptr<GenerationSink> sink);
   Mail wait_for_mail(bool block);
+  void close_one();
   Status check_serving() const INGLE_REQUIRES(mutex_);
 
   const EngineOptions options_;
@@ -108,7 +124,7 @@ class Engine final : public Generator {
   std::shared_ptr<const ServedModel> model_ INGLE_GUARDED_BY(mutex_);
   GenerationId last_id_ INGLE_GUARDED_BY(mutex_) = 0;
   DefaultSeeds default_seeds_ INGLE_GUARDED_BY(mutex_);
-  // Generations that wait or run.
+  // Generations and exclusive work that wait or run.
   size_t open_ INGLE_GUARDED_BY(mutex_) = 0;
 
   std::jthread thread_; // last: it uses all of the above

@@ -1,7 +1,9 @@
 // The engine as http/ and cli/ use it: from other threads.
 #include "engine/engine.h"
 
+#include <future>
 #include <limits>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -332,6 +334,53 @@ TEST_F(EngineTest, StopGivesEverySinkItsEnd) {
     EXPECT_EQ(sink->wait().reason, FinishReason::kCancelled);
   }
   EXPECT_EQ(refusal(request(1)).reason(), "server_stopping");
+}
+
+// Acceptance 87.
+TEST_F(EngineTest, busy_means_any_work) {
+  start_and_wait();
+  EXPECT_FALSE(engine_->is_busy());
+  const auto sink = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(engine_->submit(request(30), sink).is_ok());
+  EXPECT_TRUE(engine_->is_busy());
+  bool was_busy = false;
+  size_t tokens = 0;
+  const Status status = engine_->run_exclusively(
+      [&] {
+        was_busy = engine_->is_busy();
+        tokens = sink->ids().size();
+      },
+      std::chrono::minutes(1));
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  EXPECT_TRUE(was_busy) << "with exclusive work alone";
+  EXPECT_EQ(tokens, 30u) << "what was queued before it has ended";
+
+  const auto last = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(engine_->submit(request(30), last).is_ok());
+  engine_->wait_until_idle();
+  EXPECT_FALSE(engine_->is_busy());
+  EXPECT_EQ(last->ends(), 1);
+}
+
+TEST_F(EngineTest, ExclusiveWorkIsGivenUpInTimeAndOthersGoOn) {
+  start_and_wait();
+  std::promise<void> release;
+  const auto released = release.get_future().share();
+  const auto running =
+      std::make_shared<RecordingSink>([released](TokenId) { released.wait(); });
+  ASSERT_TRUE(engine_->submit(request(450), running).is_ok());
+  running->wait_for_tokens(1); // the engine's thread is held up
+  auto status = std::async(std::launch::async, [&] {
+    return engine_->run_exclusively(
+        [] { FAIL(); }, std::chrono::milliseconds(0));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto behind = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(engine_->submit(request(3, 1), behind).is_ok());
+  release.set_value();
+  EXPECT_EQ(status.get().reason(), "engine_busy");
+  EXPECT_TRUE(behind->wait().status.is_ok());
+  EXPECT_EQ(running->wait().stats.generated_tokens, 450);
 }
 
 TEST_F(EngineTest, StopWhileLoadingEndsTheLoad) {

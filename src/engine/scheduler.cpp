@@ -24,19 +24,27 @@ void end_unstarted(const Arrival& arrival) {
   arrival.sink->on_end({Status::ok(), FinishReason::kCancelled, stats});
 }
 
-// Takes the generation out; nothing where there is none of the id.
-template <class Arrivals>
-std::optional<Arrival> remove(Arrivals& arrivals, GenerationId id) {
-  const auto found = std::find_if(
-      arrivals.begin(), arrivals.end(), [&](const Arrival& arrival) {
-        return arrival.id == id;
+const Arrival* generation_in(const Arrival& arrival) {
+  return &arrival;
+}
+template <class Work>
+const Arrival* generation_in(const std::variant<Arrival, Work>& queued) {
+  return std::get_if<Arrival>(&queued);
+}
+
+// Ends the generation and takes it out, where there is one of the id.
+template <class Waiting>
+void cancel_in(Waiting& waiting, GenerationId id) {
+  const auto found =
+      std::find_if(waiting.begin(), waiting.end(), [&](const auto& each) {
+        const Arrival* generation = generation_in(each);
+        return generation != nullptr && generation->id == id;
       });
-  if (found == arrivals.end()) {
-    return std::nullopt;
+  if (found != waiting.end()) {
+    const auto removed = std::move(*found);
+    waiting.erase(found);
+    end_unstarted(*generation_in(removed));
   }
-  Arrival removed = std::move(*found);
-  arrivals.erase(found);
-  return removed;
 }
 
 } // namespace
@@ -59,7 +67,11 @@ Scheduler::Scheduler(
       sampling_(clock) {}
 
 void Scheduler::add(Arrival arrival) {
-  queue_.push_back(std::move(arrival));
+  queue_.emplace_back(std::move(arrival));
+}
+
+void Scheduler::add(ExclusiveWork work) {
+  queue_.emplace_back(std::move(work));
 }
 
 void Scheduler::cancel(GenerationId id) {
@@ -68,11 +80,8 @@ void Scheduler::cancel(GenerationId id) {
       row->cancel();
     }
   }
-  for (const auto& arrival : {remove(queue_, id), remove(waiting_, id)}) {
-    if (arrival) {
-      end_unstarted(*arrival);
-    }
-  }
+  cancel_in(queue_, id);
+  cancel_in(waiting_, id);
   retire_finished();
 }
 
@@ -84,8 +93,12 @@ void Scheduler::cancel_all() {
   for (const Arrival& arrival : std::exchange(waiting_, {})) {
     end_unstarted(arrival);
   }
-  for (const Arrival& arrival : std::exchange(queue_, {})) {
-    end_unstarted(arrival);
+  for (const auto& queued : std::exchange(queue_, {})) {
+    if (const auto* work = std::get_if<ExclusiveWork>(&queued)) {
+      work->give_up();
+    } else {
+      end_unstarted(std::get<Arrival>(queued));
+    }
   }
 }
 
@@ -102,10 +115,33 @@ void Scheduler::step() {
 // Admission.
 
 void Scheduler::admit() {
-  while (!queue_.empty() && has_room_for(queue_.front())) {
-    waiting_.push_back(std::move(queue_.front()));
+  while (!queue_.empty()) {
+    if (const auto* work = std::get_if<ExclusiveWork>(&queue_.front())) {
+      if (!run_if_alone(*work)) {
+        return;
+      }
+    } else {
+      Arrival& arrival = std::get<Arrival>(queue_.front());
+      if (!has_room_for(arrival)) {
+        return;
+      }
+      waiting_.push_back(std::move(arrival));
+    }
     queue_.pop_front();
   }
+}
+
+// True iff it is over.
+bool Scheduler::run_if_alone(const ExclusiveWork& work) {
+  if (rows_.empty() && waiting_.empty()) {
+    work.run();
+    return true;
+  }
+  if (clock_.now() >= work.deadline) {
+    work.give_up();
+    return true;
+  }
+  return false;
 }
 
 bool Scheduler::has_room_for(const Arrival& arrival) const {

@@ -21,11 +21,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/stopwatch.h"
 #include "cache/prompt_cache.h"
+#include "engine/exclusive_work.h"
 #include "engine/generator.h"
 #include "engine/mask_worker.h"
 #include "engine/piece_size.h"
@@ -67,11 +69,14 @@ class Scheduler {
 
   // Queues a generation, first in, first out.
   void add(Arrival arrival);
+  // Queues it, too: what was queued before it ends first, what comes later
+  // waits until it has run.
+  void add(ExclusiveWork work);
   // Ends a queued or running generation; unknown ids are ignored.
   void cancel(GenerationId id);
   void cancel_all();
 
-  // True iff a row is queued or runs.
+  // True iff anything is queued or runs.
   bool is_busy() const {
     return !queue_.empty() || !waiting_.empty() || !rows_.empty();
   }
@@ -103,6 +108,7 @@ class Scheduler {
 
   // Admission: queue_ -> waiting_ -> rows_.
   void admit();
+  bool run_if_alone(const ExclusiveWork& work);
   bool has_room_for(const Arrival& arrival) const;
   uint64_t claim_of(const GenerationRequest& request) const;
   uint64_t claimed() const;
@@ -132,7 +138,7 @@ class Scheduler {
   const std::string kv_scheme_;
 
   MaskWorker masks_;
-  std::deque<Arrival> queue_;
+  std::deque<std::variant<Arrival, ExclusiveWork>> queue_;
   std::vector<Arrival> waiting_; // admitted, for a row to read what they share
   Rows rows_; // in order of arrival
   PieceSize piece_size_;
