@@ -118,8 +118,32 @@ std::unique_ptr<CallReader> CallSegment::make_reader(char first) const {
   return nullptr;
 }
 
+// A special token that the form has no use for is the text that spells it.
+bool CallSegment::has_use_for(char special) const {
+  switch (form_.calls) {
+    case Calls::kGemma:
+      return std::string_view(&special, 1) == bytes_.marker("<|\"|>");
+    case Calls::kMistral:
+      return !reader_->call().has_begun;
+    default:
+      return false;
+  }
+}
+
+CallReader::Step CallSegment::read(char c) {
+  if (!SpecialBytes::is_special(c) || has_use_for(c)) {
+    return reader_->push(c);
+  }
+  for (const char of_text : bytes_.spelled({&c, 1})) {
+    if (reader_->push(of_text) != CallReader::Step::kMore) {
+      return CallReader::Step::kFailed; // no call ends within a token
+    }
+  }
+  return CallReader::Step::kMore;
+}
+
 CallSegment::Step CallSegment::call(char c, std::vector<ToolCallPart>& parts) {
-  const CallReader::Step step = reader_->push(c);
+  const CallReader::Step step = read(c);
   if (step == CallReader::Step::kFailed) {
     return Step::kFailed;
   }

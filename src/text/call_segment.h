@@ -73,6 +73,8 @@ class CallSegment {
   Step advance(char c, std::vector<ToolCallPart>& parts);
   Step lead(char c, std::vector<ToolCallPart>& parts);
   Step call(char c, std::vector<ToolCallPart>& parts);
+  bool has_use_for(char special) const;
+  CallReader::Step read(char c);
   Step trail(char c, std::vector<ToolCallPart>& parts);
   Step fail(std::vector<ToolCallPart>& parts);
   void become_list();

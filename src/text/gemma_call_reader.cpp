@@ -22,7 +22,8 @@ std::string json_of_word(const std::string& word) {
     step = scanner.push(word[i], json);
   }
   const bool is_json = json.size() == word.size() &&
-      (step == JsonScanner::Step::kDone || scanner.is_whole());
+      (step == JsonScanner::Step::kDone ||
+       (step == JsonScanner::Step::kMore && scanner.is_whole()));
   if (is_json) {
     return json;
   }
@@ -172,7 +173,8 @@ class GemmaCallReader final : public CallReader {
   }
 
   Step key(char c) {
-    if (c == '}' || c == '{' || c == ',' || text_.size() > kMaxName) {
+    const bool ends = c == '}' || c == '{' || c == ',' || c == quote_.front();
+    if (ends || text_.size() > kMaxName) {
       return Step::kFailed;
     }
     if (c != ':') {
@@ -196,6 +198,9 @@ class GemmaCallReader final : public CallReader {
 
   // Numbers, true, false, null, and strings that have lost their quotes.
   Step word(char c) {
+    if (c == quote_.front()) {
+      return Step::kFailed;
+    }
     if (c != ',' && c != '}' && c != ']') {
       text_ += c;
       return Step::kMore;

@@ -11,8 +11,12 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-bool is_hex(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+// 16 for what is no digit.
+unsigned hex_digit(char c) {
+  return is_digit(c)         ? static_cast<unsigned>(c - '0')
+      : c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a') + 10
+      : c >= 'A' && c <= 'F' ? static_cast<unsigned>(c - 'A') + 10
+                             : 16;
 }
 
 } // namespace
@@ -58,18 +62,9 @@ JsonScanner::Step JsonScanner::step(char c, std::string& out) {
     case State::kString:
       return string(c, out);
     case State::kEscape:
-      if (c == 'u') {
-        hex_left_ = 4;
-        return go(State::kHex);
-      }
-      return std::string_view("\"\\/bfnrt").find(c) != std::string_view::npos
-          ? go(State::kString)
-          : Step::kFailed;
+      return escape(c);
     case State::kHex:
-      if (!is_hex(c)) {
-        return Step::kFailed;
-      }
-      return --hex_left_ == 0 ? go(State::kString) : Step::kMore;
+      return hex(c);
     case State::kLiteral:
       if (c != literal_left_.front()) {
         return Step::kFailed;
@@ -171,10 +166,42 @@ JsonScanner::Step JsonScanner::string(char c, std::string& out) {
   if (c == '\\') {
     return go(State::kEscape);
   }
+  if (is_half_) {
+    return Step::kFailed;
+  }
   if (c != '"') {
     return Step::kMore;
   }
   return in_key_ ? go(State::kColon) : end_value();
+}
+
+JsonScanner::Step JsonScanner::escape(char c) {
+  if (c == 'u') {
+    hex_left_ = 4;
+    code_unit_ = 0;
+    return go(State::kHex);
+  }
+  const bool is_known =
+      std::string_view("\"\\/bfnrt").find(c) != std::string_view::npos;
+  return is_known && !is_half_ ? go(State::kString) : Step::kFailed;
+}
+
+JsonScanner::Step JsonScanner::hex(char c) {
+  const unsigned digit = hex_digit(c);
+  if (digit > 15) {
+    return Step::kFailed;
+  }
+  code_unit_ = code_unit_ * 16 + digit;
+  if (--hex_left_ > 0) {
+    return Step::kMore;
+  }
+  const bool is_first = code_unit_ >= 0xD800 && code_unit_ < 0xDC00;
+  const bool is_second = code_unit_ >= 0xDC00 && code_unit_ < 0xE000;
+  if (is_half_ != is_second) {
+    return Step::kFailed;
+  }
+  is_half_ = is_first;
+  return go(State::kString);
 }
 
 JsonScanner::Step JsonScanner::number(char c) {

@@ -27,8 +27,8 @@ class JsonScanner {
 
   // Appends what `c` came to. Not called again after another step than kMore.
   Step push(char c, std::string& out);
-  // True iff what was read is a whole value: of those that are not kDone yet,
-  // a number.
+  // Of what was kMore so far: true iff it is a whole value, which then is a
+  // number.
   bool is_whole() const;
 
  private:
@@ -60,6 +60,8 @@ class JsonScanner {
   Step close(char bracket);
   Step end_value();
   Step string(char c, std::string& out);
+  Step escape(char c);
+  Step hex(char c);
   Step number(char c);
   Step go(State next) {
     state_ = next;
@@ -70,6 +72,8 @@ class JsonScanner {
   std::string open_; // the brackets
   bool in_key_ = false;
   int hex_left_ = 0;
+  unsigned code_unit_ = 0; // of a \u escape
+  bool is_half_ = false; // the first of a pair of surrogates was read
   std::string_view literal_left_;
 };
 

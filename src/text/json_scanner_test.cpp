@@ -52,6 +52,18 @@ TEST(JsonScanner, DepthHasALimit) {
   EXPECT_FALSE(scan("[" + deep + std::string(deep.size() + 1, ']')));
 }
 
+TEST(JsonScanner, SurrogatesComeInPairs) {
+  EXPECT_TRUE(scan(R"("\ud83d\uDE00\ufffd")"));
+  for (const char* const text :
+       {R"("\ud83d")",
+        R"("\ud83dx")",
+        R"("\ud83d\n")",
+        R"("\ude00")",
+        R"("\ud83d\ud83d")"}) {
+    EXPECT_FALSE(scan(text)) << text;
+  }
+}
+
 // nlohmann's parser is the truth; texts are JSON with a few changes.
 TEST(JsonScanner, TakesWhatAParserTakes) {
   const std::string seeds[] = {

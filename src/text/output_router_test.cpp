@@ -234,8 +234,8 @@ TEST(Acceptance, gemma_tool_args) {
           R"(weather({"a":{"b":[1,"two",{"c":false}],"d":{}},"e":[]}))"));
   // Keys in quotes, JSON's quotes, and words without any.
   EXPECT_THAT(
-      calls("<|\"|>city<|\"|>:\"x\\\"y\", zip : New York"),
-      ElementsAre(R"(weather({"city":"x\"y","zip":"New York"}))"));
+      calls("<|\"|>city<|\"|>:\"x\\\"y\", zip : New York,days:01"),
+      ElementsAre(R"(weather({"city":"x\"y","zip":"New York","days":"01"}))"));
 }
 
 TEST(GemmaCalls, SeveralOfThem) {
@@ -247,6 +247,17 @@ TEST(GemmaCalls, SeveralOfThem) {
           tools())
           .calls,
       ElementsAre("now({})", "now({})", R"(weather({"days":1}))"));
+}
+
+TEST(GemmaCalls, OtherSpecialTokensInArgumentsAreText) {
+  EXPECT_THAT(
+      routed(
+          "<|tool_call>call:now{a:<|\"|>x<channel|>y<|\"|>,b:c<|channel>}"
+          "<tool_call|>",
+          gemma(),
+          tools())
+          .calls,
+      ElementsAre(R"(now({"a":"x<channel|>y","b":"c<|channel>"}))"));
 }
 
 TEST(GemmaCalls, TruncatedSegmentIsStillParsed) {
