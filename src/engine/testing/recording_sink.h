@@ -27,6 +27,10 @@ class RecordingSink final : public GenerationSink {
     {
       std::lock_guard lock(mutex_);
       text_ += delta.text;
+      reasoning_ += delta.reasoning;
+      for (const ToolCallPart& part : delta.tool_calls) {
+        add_call(part);
+      }
       for (const auto& token : delta.tokens) {
         tokens_.push_back(token);
       }
@@ -74,6 +78,15 @@ class RecordingSink final : public GenerationSink {
     std::lock_guard lock(mutex_);
     return text_;
   }
+  std::string reasoning() {
+    std::lock_guard lock(mutex_);
+    return reasoning_;
+  }
+  // Their parts put together.
+  std::vector<ToolCallPart> tool_calls() {
+    std::lock_guard lock(mutex_);
+    return tool_calls_;
+  }
   // Calls of on_end(); it has to be 1.
   int ends() {
     std::lock_guard lock(mutex_);
@@ -81,12 +94,23 @@ class RecordingSink final : public GenerationSink {
   }
 
  private:
+  void add_call(const ToolCallPart& part) {
+    if (!part.name.empty()) {
+      tool_calls_.push_back(part);
+      return;
+    }
+    tool_calls_.back().arguments += part.arguments;
+    tool_calls_.back().end = part.end;
+  }
+
   std::function<void(TokenId)> on_token_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<PrefillStep> prefills_;
   std::vector<GeneratedToken> tokens_;
   std::string text_;
+  std::string reasoning_;
+  std::vector<ToolCallPart> tool_calls_;
   std::optional<GenerationEnd> end_;
   int ends_ = 0;
 };
