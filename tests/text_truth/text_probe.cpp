@@ -15,6 +15,10 @@
 //   {"op": "chat", "template": SOURCE, "body": JSON-TEXT, "now": SECONDS,
 //    "tokens": {NAME: TEXT}, "tokenizer": PATH or nothing}
 //     -> {"prompt": TEXT, "ids": [...]}, the ids where there is a tokenizer
+//   {"op": "route", "template": SOURCE, "text": TEXT, "body": JSON-TEXT}
+//     -> {"content": TEXT, "reasoning": TEXT, "calls": [{"name",
+//     "arguments"}]}, what an answer comes to where the body of the request has
+//     these tools
 //   {"op": "rebuild", "gguf": PATH, "out": PATH}, writes a tokenizer.json
 //     -> {}
 // What fails gives {"error": MESSAGE}. A line that is no such object ends it.
@@ -27,13 +31,17 @@
 #include <nlohmann/json.hpp>
 
 #include "api/answer.h"
+#include "api/chat_tools.h"
+#include "api/json_reader.h"
 #include "api/text_request.h"
 #include "base/file_system.h"
 #include "engine/served_model.h"
 #include "import/gguf_reader.h"
 #include "import/tokenizer_rebuild.h"
 #include "text/chat_template.h"
+#include "text/output_router.h"
 #include "text/stream_decoder.h"
+#include "text/testing/routed.h"
 #include "text/tokenizer.h"
 
 namespace ingle {
@@ -78,6 +86,9 @@ class Probe {
     }
     if (op == "rebuild") {
       return rebuild(request);
+    }
+    if (op == "route") {
+      return route_answer(request);
     }
     INGLE_ASSIGN_OR_RETURN(
         const auto tokenizer, load(request.at("tokenizer").get<std::string>()));
@@ -177,6 +188,29 @@ class Probe {
       answer["ids"] = prepared.generations.front().prompt;
     }
     return answer;
+  }
+
+  static Result<Json> route_answer(const Json& request) {
+    OutputMarkup markup = find_output_markup(
+        request.at("template").get<std::string>(), /*tokenizer=*/nullptr);
+    for (const Json& special : request.at("special")) {
+      markup.special_tokens.emplace(
+          special.get<std::string>(),
+          static_cast<TokenId>(markup.special_tokens.size() + 1));
+    }
+    INGLE_ASSIGN_OR_RETURN(
+        const auto body, parse_json(request.at("body").get<std::string>()));
+    INGLE_ASSIGN_OR_RETURN(const auto object, JsonObject::from(body, ""));
+    INGLE_ASSIGN_OR_RETURN(const ChatTools tools, read_chat_tools(object));
+    OutputRouting routing;
+    routing.splits_thoughts = true;
+    routing.tools = tools.signatures;
+    const Routed routed =
+        route(request.at("text").get<std::string>(), markup, routing);
+    return Json{
+        {"content", routed.content},
+        {"reasoning", routed.reasoning},
+        {"calls", routed.calls}};
   }
 
   Result<Json> rebuild(const Json& request) {
