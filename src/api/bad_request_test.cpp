@@ -477,7 +477,7 @@ INSTANTIATE_TEST_SUITE_P(
             kChat,
             with_user_message(R"(,"adapter":"a")"),
             "adapter",
-            "an adapter is not supported yet: leave it out"},
+            "the model tiny takes no adapters"},
         BadBody{
             kChat,
             with_user_message(R"(,"functions":[])"),

@@ -10,6 +10,7 @@
 #include "api/json_reader.h"
 #include "api/resume_hints.h"
 #include "api/tool_grammar.h"
+#include "engine/adapters.h"
 #include "engine/generator_errors.h"
 
 namespace ingle {
@@ -204,6 +205,20 @@ Status check_bias(const SamplingParams& sampling, const ServedModel& model) {
 }
 
 // `path`: where the prompt stands in the body.
+// Errors: kInvalidRequest.
+Result<std::shared_ptr<const AdapterSet>> choose_adapters(
+    const RequestOptions& options,
+    const ServedModel& model) {
+  if (model.adapters != nullptr) {
+    return model.adapters->choose(options.adapter);
+  }
+  if (options.adapter.value_or("none") != "none") {
+    return invalid_field(
+        "adapter", "the model " + model.name + " takes no adapters");
+  }
+  return std::shared_ptr<const AdapterSet>();
+}
+
 Result<GenerationRequest> make_request(
     std::vector<TokenId> prompt,
     const RequestOptions& options,
@@ -219,6 +234,7 @@ Result<GenerationRequest> make_request(
       generation.max_tokens,
       resolve_max_tokens(
           prompt.size(), options, default_max_tokens, path, model));
+  INGLE_ASSIGN_OR_RETURN(generation.adapters, choose_adapters(options, model));
   generation.prompt = std::move(prompt);
   generation.min_tokens = options.min_tokens;
   generation.sampling = options.sampling;

@@ -13,14 +13,6 @@ namespace {
 constexpr float kDefaultTemperature = 0.7f;
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 
-Status refuse_missing_features(const JsonObject& body) {
-  INGLE_ASSIGN_OR_RETURN(const auto adapter, body.get_string("adapter"));
-  if (adapter.value_or("none") != "none") {
-    return not_supported_yet("adapter", "an adapter");
-  }
-  return {};
-}
-
 Status
 read_max_tokens(const JsonObject& body, int least, RequestOptions& options) {
   for (const char* key : {"max_tokens", "max_completion_tokens"}) {
@@ -250,7 +242,7 @@ Result<RequestOptions> read_request_options(
   // are checked.
   INGLE_RETURN_IF_ERROR(body.get_string("model").status());
   INGLE_RETURN_IF_ERROR(body.get_string("user").status());
-  INGLE_RETURN_IF_ERROR(refuse_missing_features(body));
+  INGLE_ASSIGN_OR_RETURN(options.adapter, body.get_string("adapter"));
   INGLE_RETURN_IF_ERROR(read_max_tokens(body, least_max_tokens, options));
   INGLE_RETURN_IF_ERROR(read_sampling(body, options.sampling));
   INGLE_ASSIGN_OR_RETURN(options.stop, read_stop(body));

@@ -39,6 +39,7 @@ struct RequestOptions {
   bool stream = false;
   bool include_usage = false; // stream_options.include_usage
   bool return_progress = false; // how far the prompt is, in a stream
+  std::optional<std::string> adapter; // nothing: what holds by default
   bool use_cache = true; // "cache": false keeps a request by itself
 };
 
@@ -49,10 +50,7 @@ SamplingParams default_sampling(const GenerationDefaults& defaults);
 // The ranges are OpenAI's where it has the field; `least_max_tokens` is 0 or 1.
 //
 // What the request leaves open is as in `defaults`.
-// Errors: kInvalidRequest, naming the field; also for those that would change
-// the answer and that ingle does not have yet (adapter), reason
-// "unsupported_parameter", unless their value changes nothing. Other unknown
-// fields are ignored.
+// Errors: kInvalidRequest, naming the field. Unknown ones are ignored.
 Result<RequestOptions> read_request_options(
     const JsonObject& body,
     const GenerationDefaults& defaults,

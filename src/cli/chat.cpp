@@ -416,6 +416,7 @@ void add_chat(CLI::App& app, const Environment& env, Run& run) {
       "Talk to a model on the terminal; or give it one message, by a pipe");
   add_engine_flags(*command, flags->engine);
   add_memory_flag(*command, flags->engine);
+  add_adapter_flag(*command, flags->engine);
   command->add_option(
       "--system", flags->system, "What the model is to be: the system prompt");
   command

@@ -78,6 +78,35 @@ uint64_t EngineFlags::usable_memory() const {
                        : ingle::usable_memory(machine_memory());
 }
 
+std::vector<std::pair<std::string, std::string>> EngineFlags::mounted_adapters()
+    const {
+  std::vector<std::pair<std::string, std::string>> mounted;
+  for (const std::string& each : adapters) {
+    const size_t at = each.find('=');
+    mounted.emplace_back(each.substr(0, at), each.substr(at + 1));
+  }
+  return mounted;
+}
+
+void add_adapter_flag(CLI::App& command, EngineFlags& flags) {
+  command
+      .add_option(
+          "--adapter",
+          flags.adapters,
+          "An adapter's folder, and what requests call it; may be repeated: "
+          "what says nothing of adapters gets all of them, in this order")
+      ->type_name("ID=PATH")
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) {
+        const size_t at = text.find('=');
+        const bool has_both =
+            at != std::string::npos && at > 0 && at + 1 < text.size();
+        return has_both
+            ? std::string()
+            : "expected ID=PATH, like terse=adapters/terse, got " + text;
+      });
+}
+
 void add_memory_flag(CLI::App& command, EngineFlags& flags) {
   constexpr double kMost = 1e6;
   command

@@ -111,6 +111,25 @@ TEST(EngineFlagsTest, MemoryBudgetIsGigabytesOrThreeQuartersOfTheMachine) {
   }
 }
 
+TEST(EngineFlagsTest, AdaptersAreIdsAndFolders) {
+  const auto mounted = [](const std::string& line) {
+    CLI::App app;
+    EngineFlags flags;
+    add_adapter_flag(app, flags);
+    app.parse(line);
+    return flags.mounted_adapters();
+  };
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(
+      mounted("--adapter b=x/y --adapter a=/z=1"),
+      (Pairs{{"b", "x/y"}, {"a", "/z=1"}}));
+  EXPECT_TRUE(mounted("").empty());
+  for (const char* const value : {"a", "a=", "=x", "="}) {
+    EXPECT_THROW(mounted(std::string("--adapter ") + value), CLI::ParseError)
+        << value;
+  }
+}
+
 TEST(EngineFlagsTest, ThreadsHaveARange) {
   EXPECT_EQ(run_options("--threads 1").threads, 1);
   EXPECT_EQ(run_options("--threads 1024").threads, 1024);

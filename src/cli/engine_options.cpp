@@ -14,6 +14,7 @@ Result<EngineOptions> engine_options(
   options.model_name = std::move(place.name);
   options.run = flags.run_options(env);
   options.usable_memory = flags.usable_memory();
+  options.adapters = {{adapters_folder(env)}, flags.mounted_adapters()};
   options.on_load_progress = loading.callback();
   return options;
 }

@@ -68,4 +68,8 @@ std::string models_folder(const Environment& env) {
   return join_path(env.home, "models");
 }
 
+std::string adapters_folder(const Environment& env) {
+  return join_path(env.home, "adapters");
+}
+
 } // namespace ingle

@@ -43,4 +43,7 @@ std::string user_home_folder();
 // Where imported models are kept.
 std::string models_folder(const Environment& env);
 
+// Where adapters are kept.
+std::string adapters_folder(const Environment& env);
+
 } // namespace ingle

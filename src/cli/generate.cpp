@@ -14,6 +14,7 @@
 #include "cli/json_output.h"
 #include "cli/sampling_flags.h"
 #include "cli/stop_signals.h"
+#include "engine/adapters.h"
 #include "engine/engine.h"
 
 namespace ingle {
@@ -165,6 +166,8 @@ Result<GenerationRequest> make_request(
   flags.sampling.apply_to(request.sampling); // greedy, where not given
   request.ignore_eos = flags.ignore_eos;
   request.top_logprobs = flags.top_logprobs;
+  INGLE_ASSIGN_OR_RETURN(
+      request.adapters, model.adapters->choose(std::nullopt));
   return request;
 }
 
@@ -208,6 +211,7 @@ void add_generate(CLI::App& app, const Environment& env, Run& run) {
       "generate", "Answer one prompt, printed as it is decoded");
   add_engine_flags(*command, flags->engine);
   add_memory_flag(*command, flags->engine);
+  add_adapter_flag(*command, flags->engine);
   command->add_option(
       "--prompt",
       flags->prompt,

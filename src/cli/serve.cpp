@@ -218,6 +218,7 @@ void add_serve(CLI::App& app, const Environment& env, Run& run) {
       "serve", "Serve a model over the OpenAI API until Ctrl-C");
   add_engine_flags(*command, flags->engine);
   add_memory_flag(*command, flags->engine);
+  add_adapter_flag(*command, flags->engine);
   add_scheduling_flags(*command, *flags);
   command->add_option("--host", flags->host, "Address to listen on")
       ->capture_default_str();

@@ -1,9 +1,11 @@
 #include "http/routes.h"
 
+#include <algorithm>
 #include <chrono>
 #include <type_traits>
 #include <utility>
 
+#include "api/adapter_request.h"
 #include "api/error_body.h"
 #include "api/model_list.h"
 #include "api/stats_body.h"
@@ -15,6 +17,7 @@ namespace ingle {
 namespace {
 
 constexpr std::string_view kModelPrefix = "/v1/models/";
+constexpr std::string_view kAdapterPrefix = "/v1/adapters/";
 constexpr size_t kLoggedPathLength = 128;
 
 std::string_view path_of(std::string_view target) {
@@ -106,42 +109,46 @@ bool is_public(std::string_view target) {
   return path_of(target) == "/health";
 }
 
-const std::array<Routes::Route, 11> Routes::kRoutes = {{
-    {"/health", false, &Routes::health},
-    {"/metrics", false, &Routes::metrics},
-    {"/stats", false, &Routes::stats},
-    {"/v1", false, &Routes::info},
-    {"/v1/models", false, &Routes::models},
-    {kModelPrefix, false, &Routes::model},
-    {"/v1/chat/completions", true, &Routes::chat},
-    {"/v1/completions", true, &Routes::completion},
-    {"/tokenize", true, &Routes::tokenize},
-    {"/detokenize", true, &Routes::detokenize},
-    {"/apply-template", true, &Routes::apply_template},
+const std::array<Routes::Route, 15> Routes::kRoutes = {{
+    {"/health", "GET", &Routes::health},
+    {"/metrics", "GET", &Routes::metrics},
+    {"/stats", "GET", &Routes::stats},
+    {"/v1", "GET", &Routes::info},
+    {"/v1/models", "GET", &Routes::models},
+    {kModelPrefix, "GET", &Routes::model},
+    {"/v1/adapters", "GET", &Routes::adapters},
+    {"/v1/adapters", "POST", &Routes::mount},
+    {"/v1/adapters/available", "GET", &Routes::available_adapters},
+    {kAdapterPrefix, "DELETE", &Routes::unmount},
+    {"/v1/chat/completions", "POST", &Routes::chat},
+    {"/v1/completions", "POST", &Routes::completion},
+    {"/tokenize", "POST", &Routes::tokenize},
+    {"/detokenize", "POST", &Routes::detokenize},
+    {"/apply-template", "POST", &Routes::apply_template},
 }};
 
-const Routes::Route* Routes::find(std::string_view path) {
-  for (const Route& route : kRoutes) {
-    const bool is_prefix = route.path.ends_with('/');
-    if (is_prefix ? path.starts_with(route.path) && path != route.path
-                  : path == route.path) {
-      return &route;
-    }
-  }
-  return nullptr;
+bool Routes::Route::has_path(std::string_view asked) const {
+  const bool is_prefix = path.ends_with('/');
+  return is_prefix ? asked.starts_with(path) && asked != path : asked == path;
 }
 
 std::variant<Reply, Answer> Routes::handle(const Request& request) const {
   const std::string_view path = path_of(request.target);
-  const Route* const route = find(path);
-  if (route == nullptr) {
-    return not_found(request, path);
+  const std::string_view method =
+      request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  std::string allowed; // of this path
+  for (const Route& route : kRoutes) {
+    if (!route.has_path(path)) {
+      continue;
+    }
+    if (route.method == method) {
+      return (this->*route.handle)(request);
+    }
+    allowed += allowed.empty() ? "" : ", ";
+    allowed += route.method == "GET" ? "GET, HEAD" : route.method;
   }
-  const bool is_get = request.method == "GET" || request.method == "HEAD";
-  if (route->is_post ? request.method != "POST" : !is_get) {
-    return not_allowed(route->is_post ? "POST" : "GET, HEAD", path);
-  }
-  return (this->*route->handle)(request);
+  return allowed.empty() ? not_found(request, path)
+                         : not_allowed(allowed, path);
 }
 
 Routes::Action Routes::health(const Request&) const {
@@ -157,7 +164,8 @@ Routes::Action Routes::health(const Request&) const {
 Routes::Action Routes::info(const Request&) const {
   std::vector<std::string_view> endpoints;
   for (const Route& route : kRoutes) {
-    if (route.path != kModelPrefix) {
+    const bool is_known = std::ranges::count(endpoints, route.path) > 0;
+    if (!route.path.ends_with('/') && !is_known) {
       endpoints.push_back(route.path);
     }
   }
@@ -215,6 +223,46 @@ Routes::Action Routes::model(const Request& request) const {
         : Status::not_found(
               "the model is not served here: see /v1/models for what is")
               .with_reason("model_not_found");
+  });
+}
+
+template <typename Answering>
+Routes::Action Routes::with_adapters(const Request& request, Answering answer)
+    const {
+  return with_model(
+      request, [&](const ServedModel& served) -> Result<std::string> {
+        if (served.adapters == nullptr) {
+          return Status::not_found(
+                     "the model " + served.name + " takes no adapters")
+              .with_reason("adapter_not_found");
+        }
+        return answer(*served.adapters);
+      });
+}
+
+Routes::Action Routes::adapters(const Request& request) const {
+  return with_adapters(request, [](const Adapters& adapters) {
+    return mounted_adapters_body(adapters);
+  });
+}
+
+Routes::Action Routes::available_adapters(const Request& request) const {
+  return with_adapters(request, [](const Adapters& adapters) {
+    return available_adapters_body(adapters);
+  });
+}
+
+Routes::Action Routes::mount(const Request& request) const {
+  return with_adapters(request, [&](Adapters& adapters) {
+    return mount_adapter(request.body, adapters);
+  });
+}
+
+Routes::Action Routes::unmount(const Request& request) const {
+  const std::string id =
+      percent_decode(path_of(request.target).substr(kAdapterPrefix.size()));
+  return with_adapters(request, [&](Adapters& adapters) {
+    return unmount_adapter(id, adapters);
   });
 }
 

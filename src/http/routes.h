@@ -49,13 +49,13 @@ class Routes {
  private:
   using Action = std::variant<Reply, Answer>;
   struct Route {
-    std::string_view path;
-    bool is_post;
+    std::string_view path; // ends with '/': of all that is below it
+    std::string_view method; // GET: HEAD, too
     Action (Routes::*handle)(const Request&) const;
-  };
-  static const std::array<Route, 11> kRoutes;
 
-  static const Route* find(std::string_view path);
+    bool has_path(std::string_view asked) const;
+  };
+  static const std::array<Route, 15> kRoutes;
 
   Action health(const Request& request) const;
   Action info(const Request& request) const;
@@ -63,6 +63,10 @@ class Routes {
   Action stats(const Request& request) const;
   Action models(const Request& request) const;
   Action model(const Request& request) const;
+  Action adapters(const Request& request) const;
+  Action available_adapters(const Request& request) const;
+  Action mount(const Request& request) const;
+  Action unmount(const Request& request) const;
   Action chat(const Request& request) const;
   Action completion(const Request& request) const;
   Action tokenize(const Request& request) const;
@@ -72,6 +76,9 @@ class Routes {
   // The model's answer to a request; 503 while there is no model.
   template <typename Answering>
   Action with_model(const Request& request, Answering answer) const;
+  // The same of its adapters.
+  template <typename Answering>
+  Action with_adapters(const Request& request, Answering answer) const;
   AnswerIdentity identity_of(const Request& request, const ServedModel& model)
       const;
 

@@ -94,7 +94,7 @@ TEST_F(ServerTest, InfoNamesTheEndpoints) {
       ask(get("/v1")).body,
       R"({"name":"ingle","version":"1.2.3","model":"tiny","endpoints":[)"
       R"("/health","/metrics","/stats","/v1","/v1/models",)"
-      R"("/v1/chat/completions",)"
+      R"("/v1/adapters","/v1/adapters/available","/v1/chat/completions",)"
       R"("/v1/completions","/tokenize","/detokenize","/apply-template"]})");
 }
 
