@@ -42,7 +42,8 @@ def test_pydantic_ai_goes_on_with_a_conversation(agent):
 def test_pydantic_ai_streams_the_text_that_it_gets_whole(agent):
     async def stream():
         async with agent.run_stream("What is the capital of France?") as run:
-            return [piece async for piece in run.stream_text(delta=True)]
+            text = run.stream_text(delta=True, debounce_by=None)
+            return [piece async for piece in text]
 
     pieces = asyncio.run(stream())
     whole = agent.run_sync("What is the capital of France?").output

@@ -11,7 +11,6 @@ import renderer
 # such calls stay text.
 READ = {
     "Bielik-11B-v3.0-Instruct",
-    "ByteDance-Seed-OSS",
     "MiMo-VL",
     "Mistral-Small-3.2-24B-Instruct-2506",
     "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
@@ -41,7 +40,11 @@ READ = {
 NO_THOUGHT = re.compile(
     r"(<think>\s*</think>\s*|<\|channel>thought\n<channel\|>)$"
 )
-END = re.compile(r"(<\|(eot_id|eom_id|im_end|tool_response)\|?>|</s>)\s*$")
+END = re.compile(
+    r"(<\|(eot_id|im_end|end_of_text|tool_response)\|?>|<turn\|>|<sep>|</s>)\s*$"
+)
+# What closes the thought that a prompt has begun.
+BEGUN_THOUGHT = re.compile(r"^\s*</think>\s*")
 # gpt-oss's messages are told from text that spells them.
 SPECIAL = {
     "openai-gpt-oss-120b": [
@@ -71,7 +74,7 @@ def answer_with(template, call):
     start = NO_THOUGHT.sub("", prompt)
     if not whole.startswith(start):
         return None
-    return END.sub("", whole.removeprefix(start))
+    return END.sub("", BEGUN_THOUGHT.sub("", whole.removeprefix(start)))
 
 
 def is_read(answer, made):
