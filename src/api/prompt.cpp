@@ -316,6 +316,33 @@ Result<std::vector<TokenId>> encode_text(
   return ids;
 }
 
+namespace {
+
+// Calls that came without a text, with an empty one. Nothing: there are none.
+Result<std::optional<std::string>> with_empty_contents(
+    const std::string& messages) {
+  INGLE_ASSIGN_OR_RETURN(Json list, parse_json(messages));
+  bool is_changed = false;
+  for (Json& message : list) {
+    if (!message.contains("content")) {
+      message["content"] = "";
+      is_changed = true;
+    }
+  }
+  return is_changed ? std::optional(to_text(list)) : std::nullopt;
+}
+
+Result<std::string> render_messages(
+    const ChatRequest& request,
+    const ServedModel& model,
+    PromptEnd end) {
+  INGLE_ASSIGN_OR_RETURN(
+      const std::string context, template_context(request, model, end));
+  return model.chat_template->render(context);
+}
+
+} // namespace
+
 Result<std::string> render_chat(
     const ChatRequest& request,
     const ServedModel& model,
@@ -327,9 +354,17 @@ Result<std::string> render_chat(
                    " has no chat template: use /v1/completions")
         .with_reason("no_chat_template");
   }
-  INGLE_ASSIGN_OR_RETURN(
-      const std::string context, template_context(request, model, end));
-  auto rendered = model.chat_template->render(context);
+  auto rendered = render_messages(request, model, end);
+  if (rendered.status().reason() == "template_error") {
+    // Some templates look whether there is a content, others add it to text.
+    INGLE_ASSIGN_OR_RETURN(
+        const auto messages, with_empty_contents(request.messages));
+    if (messages) {
+      ChatRequest filled = request;
+      filled.messages = *messages;
+      rendered = render_messages(filled, model, end);
+    }
+  }
   if (rendered.is_ok() || rendered.status().reason() != "template_error") {
     return rendered;
   }

@@ -173,6 +173,27 @@ TEST(Prompt, FailureOfTheTemplateIsTheClients) {
   EXPECT_NE(refused.message().find("roles must alternate"), std::string::npos);
 }
 
+// As the default model's template does.
+TEST(Prompt, CallWithoutTextHasAnEmptyOneWhereTheTemplateNeedsIt) {
+  const SystemClock clock;
+  ServedModel model = make_fake_model();
+  const std::string body =
+      R"({"messages":[{"role":"assistant","content":null,"tool_calls":[)"
+      R"({"id":"c","type":"function","function":{"name":"f"}}]}]})";
+  const auto prompt_by = [&](std::string_view source) {
+    model.chat_template = *ChatTemplate::compile(source, "template", clock);
+    const auto applied = apply_template(body, model);
+    EXPECT_TRUE(applied.is_ok()) << applied.status().message();
+    return applied.is_ok() ? *applied : std::string();
+  };
+  EXPECT_EQ(
+      prompt_by("{{ 'said ' + messages[0]['content'] }}"),
+      R"({"prompt":"said "})");
+  EXPECT_EQ(
+      prompt_by("{{ messages[0]['content'] is defined }}"),
+      R"({"prompt":"False"})");
+}
+
 TEST(Prompt, ModelWithoutTemplateOrTokenizer) {
   ServedModel model = make_fake_model();
   model.chat_template = nullptr;
