@@ -8,7 +8,7 @@ namespace {
 constexpr int kTile = 16; // tokens; pieces beside decoding are made of them
 // Steps take longer than the last ones did: a deeper prompt, a busy machine.
 constexpr double kUsedOfGap = 0.65;
-constexpr int kUnknown = 4 * kTile; // before anything was measured
+constexpr int kSmall = 4 * kTile; // where nothing says what a step will take
 constexpr double kForgetting = 0.1; // of what was measured, by each step
 
 // Follows what takes longer at once, and what takes less slowly.
@@ -19,12 +19,12 @@ void follow(PieceSize::Seconds& average, PieceSize::Seconds measured) {
 
 } // namespace
 
-int PieceSize::next(bool beside_decoding) const {
+int PieceSize::next(bool beside_decoding, bool is_first) const {
   if (!beside_decoding) {
     return most_;
   }
-  if (per_token_.count() == 0) {
-    return std::min(kUnknown, most_);
+  if (is_first || per_token_.count() == 0) {
+    return std::min(kSmall, most_);
   }
   const double left = kUsedOfGap * max_gap_.count() - decoding_.count();
   const double tokens = std::max(0.0, left / per_token_.count());

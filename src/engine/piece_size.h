@@ -16,8 +16,9 @@ class PieceSize {
   PieceSize(int most, Seconds max_gap) : most_(most), max_gap_(max_gap) {}
 
   // Tokens that the next step may read of a prompt; at least one tile's, so
-  // that a prompt is read in any case.
-  int next(bool beside_decoding) const;
+  // that a prompt is read in any case. Its first piece, whose rows are written
+  // to memory that nobody has touched yet, is a small one.
+  int next(bool beside_decoding, bool is_first) const;
 
   // What a step took that read so many tokens of a prompt.
   void add_step(int prompt_tokens, bool beside_decoding, Seconds took);

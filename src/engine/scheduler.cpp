@@ -301,11 +301,14 @@ std::vector<Sequence*> Scheduler::choose_rows() const {
 
 void Scheduler::forward(const std::vector<Sequence*>& chosen) {
   const auto start = clock_.now();
+  const auto any = [&](const auto& condition) {
+    return std::any_of(chosen.begin(), chosen.end(), condition);
+  };
   const bool decodes =
-      std::any_of(chosen.begin(), chosen.end(), [](const Sequence* sequence) {
-        return !sequence->is_prefilling();
-      });
-  const int piece = piece_size_.next(decodes);
+      any([](const Sequence* each) { return !each->is_prefilling(); });
+  const bool is_first =
+      any([](const Sequence* each) { return each->is_fresh(); });
+  const int piece = piece_size_.next(decodes, is_first);
   std::vector<Row> batch;
   int prompt_tokens = 0;
   for (Sequence* sequence : chosen) {

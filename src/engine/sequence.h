@@ -51,6 +51,10 @@ class Sequence {
   bool is_prefilling() const {
     return prompt_left() > 0;
   }
+  // True iff no step has read anything for it.
+  bool is_fresh() const {
+    return offset() == stats_.cached_tokens;
+  }
   // Why it ended; nothing while it runs.
   const std::optional<FinishReason>& finished() const {
     return finished_;
