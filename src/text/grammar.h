@@ -23,7 +23,7 @@ struct IngleGrammarMatcher;
 namespace ingle {
 
 // Bytes of a GrammarSpec's texts together.
-inline constexpr size_t kMaxGrammarBytes = 256 * 1024;
+inline constexpr size_t kMaxGrammarBytes = size_t{256} * 1024;
 
 struct GrammarSpec {
   enum class Kind {
@@ -33,17 +33,15 @@ struct GrammarSpec {
     kLark, // as llguidance spells it, beginning at `start`
     kChoice, // one of several texts: a JSON array of strings
   };
-  struct Part;
+  struct Part {
+    std::string name; // letters, digits and "_"; not "start"
+    Kind kind = Kind::kJsonSchema;
+    std::string text;
+  };
 
   Kind kind = Kind::kJsonSchema;
   std::string text;
   std::vector<Part> parts = {}; // what a Lark grammar refers to as @name
-};
-
-struct GrammarSpec::Part {
-  std::string name; // letters, digits and "_"; not "start"
-  Kind kind = Kind::kJsonSchema;
-  std::string text;
 };
 
 // {"type":"object"}.
