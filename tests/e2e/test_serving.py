@@ -158,7 +158,13 @@ def test_client_that_leaves_ends_its_answer(own_server, own_client):
     stream.close()
     wait_until_idle(own_server)
     finished = stats(own_server)["requests"]["finished"]
-    assert finished == {"stop": 0, "length": 0, "cancelled": 1, "error": 0}
+    assert finished == {
+        "stop": 0,
+        "length": 0,
+        "tool_calls": 0,
+        "cancelled": 1,
+        "error": 0,
+    }
 
 
 def test_figures_are_what_clients_were_told(own_server, own_client):
