@@ -88,6 +88,7 @@ const Json& properties_of(const Json& schema) {
                                                           : no_properties();
 }
 
+constexpr int kMaxDepth = 64; // of values in values
 constexpr std::string_view kGemmaQuote = "<|\"|>";
 
 } // namespace
@@ -123,6 +124,9 @@ std::string CallArguments::path_of(std::string_view part) const {
 
 // A part of JSON by the schema, which may refer to definitions of the whole.
 std::string CallArguments::add_part(const Json& schema) {
+  if (is_too_much_) {
+    return {};
+  }
   Json whole = schema;
   for (const char* const key : {"$defs", "definitions"}) {
     const Json* const definitions = find(*root_, key);
@@ -134,6 +138,8 @@ std::string CallArguments::add_part(const Json& schema) {
   const auto kind = is_strict_ ? GrammarSpec::Kind::kJsonSchema
                                : GrammarSpec::Kind::kLenientJsonSchema;
   parts_.push_back({name, kind, to_text(whole)});
+  bytes_ += parts_.back().text.size();
+  is_too_much_ = is_too_much_ || bytes_ > kMaxGrammarBytes;
   paths_.emplace(name, path_);
   return "@" + name;
 }
@@ -189,6 +195,17 @@ std::string CallArguments::gemma_string(std::string_view text) {
 }
 
 std::string CallArguments::gemma_value(const Json& schema) {
+  is_too_much_ = is_too_much_ || depth_ == kMaxDepth;
+  if (is_too_much_) {
+    return {};
+  }
+  ++depth_;
+  std::string value = gemma_value_within(schema);
+  --depth_;
+  return value;
+}
+
+std::string CallArguments::gemma_value_within(const Json& schema) {
   if (const auto texts = texts_of(schema); !texts.empty()) {
     std::vector<std::string> options;
     for (const std::string& text : texts) {

@@ -23,6 +23,11 @@ class CallArguments {
   // `path`: where the schema stands in the request. Not `is_strict`: what can't
   // be expressed of it is left out.
   std::string add(const Json& schema, const std::string& path, bool is_strict);
+  // True iff the schemas were too large or nested too deep, and what add() gave
+  // is not all of them. They come from outside.
+  bool is_too_much() const {
+    return is_too_much_;
+  }
 
   const std::string& rules() const {
     return rules_;
@@ -39,6 +44,7 @@ class CallArguments {
   std::string add_text_until(std::string_view end);
   std::string parameters(std::string_view quote_end, bool is_xml);
   std::string gemma_value(const Json& schema);
+  std::string gemma_value_within(const Json& schema);
   std::string gemma_object(const Json& schema);
   std::string gemma_array(const Json& schema);
   std::string gemma_reference(const std::string& reference);
@@ -50,12 +56,15 @@ class CallArguments {
   std::string rules_;
   std::vector<GrammarSpec::Part> parts_;
   std::map<std::string, std::string, std::less<>> paths_; // part -> path
+  size_t bytes_ = 0; // of parts
+  bool is_too_much_ = false;
   int last_ = 0; // rule or part
   // Of the arguments that are being added.
   const Json* root_ = nullptr;
   std::string path_;
   bool is_strict_ = false;
   std::map<std::string, std::string> references_; // $ref -> rule
+  int depth_ = 0; // of values in values
 };
 
 } // namespace ingle

@@ -235,6 +235,7 @@ Result<GenerationRequest> make_request(
       resolve_max_tokens(
           prompt.size(), options, default_max_tokens, path, model));
   INGLE_ASSIGN_OR_RETURN(generation.adapters, choose_adapters(options, model));
+  generation.is_open_ended = !options.max_tokens && !model.defaults.max_tokens;
   generation.prompt = std::move(prompt);
   generation.min_tokens = options.min_tokens;
   generation.sampling = options.sampling;

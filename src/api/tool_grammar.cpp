@@ -167,6 +167,16 @@ Result<std::vector<Function>> choose_functions(
   return functions;
 }
 
+Status too_much() {
+  return invalid_field(
+             "tools",
+             "expected schemas of at most " +
+                 std::to_string(kMaxGrammarBytes / 1024) +
+                 " KiB in all, written out, and 64 levels, where calls are "
+                 "forced or strict: make them smaller")
+      .with_reason("invalid_grammar");
+}
+
 } // namespace
 
 Result<std::shared_ptr<const Grammar>> compile_tool_choice(
@@ -188,11 +198,17 @@ Result<std::shared_ptr<const Grammar>> compile_tool_choice(
   if (model.grammars == nullptr) {
     return no_tokenizer("tool_choice", model);
   }
+  if (tools.definitions.size() > kMaxGrammarBytes) {
+    return too_much();
+  }
   CallGrammar calls(model.markup);
   calls.add(functions, /*anything_goes=*/!choice.is_required);
   const GrammarSpec spec = choice.is_required
       ? calls.forced(choice.allows_several)
       : calls.free(choice.allows_several);
+  if (calls.arguments().is_too_much()) {
+    return too_much();
+  }
   auto grammar = model.grammars->compile(
       behind_thought(spec, prompt, may_think, model.markup));
   if (grammar.status().code() == StatusCode::kInvalidRequest) {

@@ -234,6 +234,44 @@ TEST(ToolGrammar, ParametersAreElements) {
           "</function>"));
 }
 
+// What comes from outside must not take the stack, the memory or the time.
+TEST(ToolGrammar, SchemasThatAreTooDeepOrTooLargeAreRefused) {
+  const auto refusal = [](const ServedModel& model,
+                          const std::string& properties,
+                          const std::string& definitions) {
+    const std::string tools =
+        R"([{"type":"function","function":{"name":"f","parameters":)"
+        R"({"type":"object","properties":{)" +
+        properties + R"(},"$defs":{)" + definitions + "}}}}]";
+    const auto grammar =
+        compile_tool_choice(tools_of(kRequired, tools), "", true, model);
+    EXPECT_EQ(grammar.status().reason(), "invalid_grammar");
+    EXPECT_EQ(grammar.status().where(), "tools");
+  };
+  std::string chain; // of references
+  std::string wide;
+  for (int i = 0; i < 3000; ++i) {
+    const std::string name = std::to_string(i);
+    chain += (i == 0 ? "\"d" : ",\"d") + name + R"(":{"$ref":"#/$defs/d)" +
+        std::to_string(i + 1) + "\"}";
+    wide += (i == 0 ? "\"p" : ",\"p") + name + R"(":{"type":"integer"})";
+  }
+  chain += R"(,"d3000":{"type":"boolean"})";
+  refusal(
+      make_model("<|tool_call><tool_call|><|\"|>"),
+      R"("a":{"$ref":"#/$defs/d0"})",
+      chain);
+  const std::string text(10'000, 'x');
+  refusal(
+      make_model("<tool_call><function="),
+      wide,
+      R"("x":{"const":")" + text + "\"}");
+  refusal(
+      make_model(""),
+      "",
+      R"("x":{"const":")" + std::string(300'000, 'x') + "\"}");
+}
+
 TEST(ToolGrammar, GemmasCallsHaveBareKeys) {
   const std::vector<std::string> tags = {
       "<|tool_call>", "<tool_call|>", "<|\"|>"};

@@ -20,6 +20,14 @@ size_t KvState::bytes_for(int64_t positions, int step) const {
   return total;
 }
 
+size_t KvState::checkpoint_bytes_for(int64_t positions, int step) const {
+  size_t total = 0;
+  for (const auto& layer : layers_) {
+    total += layer->forgets() ? layer->bytes_for(positions, step) : 0;
+  }
+  return total;
+}
+
 void KvState::add_buffers(KvBuffers& buffers) const {
   for (const auto& layer : layers_) {
     layer->add_buffers(buffers);

@@ -59,6 +59,8 @@ class KvState {
   // What an empty state comes to take: see KvCache.
   size_t bytes_for(int64_t positions, int step) const;
 
+  // What a checkpoint of it comes to take, at most.
+  size_t checkpoint_bytes_for(int64_t positions, int step) const;
   // Adds those that its caches refer to. Requires: nothing pending.
   void add_buffers(KvBuffers& buffers) const;
   // See KvCache.

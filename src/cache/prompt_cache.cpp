@@ -93,16 +93,16 @@ void PromptCache::put(
     } else if (covers(*other, *added)) {
       entries_.splice(entries_.begin(), entries_, other);
       erase(added);
-      return;
+      break;
     }
     other = next;
   }
-  while (all_.bytes() > max_bytes_ && std::prev(entries_.end()) != added) {
+  while (all_.bytes() > max_bytes_ && entries_.size() > 1) {
     ++evicted_;
     erase(std::prev(entries_.end()));
   }
   if (all_.bytes() > max_bytes_) {
-    erase(added);
+    erase(entries_.begin());
   }
   limit_checkpoints();
 }

@@ -15,13 +15,16 @@
 namespace ingle {
 namespace {
 
-// Tells the engine when a generation ends, whatever its sink does.
+// Tells the engine when a generation ends, and when its sink has heard of it.
 class CountingSink final : public GenerationSink {
  public:
   CountingSink(
       std::shared_ptr<GenerationSink> sink,
-      std::function<void()> on_closed)
-      : sink_(std::move(sink)), on_closed_(std::move(on_closed)) {}
+      std::function<void()> on_closed,
+      std::function<void()> on_told)
+      : sink_(std::move(sink)),
+        on_closed_(std::move(on_closed)),
+        on_told_(std::move(on_told)) {}
   void on_prefill(PrefillStep step) override {
     sink_->on_prefill(std::move(step));
   }
@@ -31,11 +34,13 @@ class CountingSink final : public GenerationSink {
   void on_end(GenerationEnd end) override {
     on_closed_();
     sink_->on_end(std::move(end));
+    on_told_();
   }
 
  private:
   std::shared_ptr<GenerationSink> sink_;
   std::function<void()> on_closed_;
+  std::function<void()> on_told_;
 };
 
 // One step on a state that is thrown away: what MLX sets up lazily is not left
@@ -359,8 +364,14 @@ Result<GenerationId> Engine::queue(
     const uint64_t seed = request.sampling.seed
         ? *request.sampling.seed
         : default_seeds_.next(clock_.since_epoch());
+    ++busy_;
     auto counting = std::make_shared<CountingSink>(
-        std::move(sink), [this] { close_one(); });
+        std::move(sink),
+        [this] {
+          MutexLock closing(mutex_);
+          --open_;
+        },
+        [this] { end_one(); });
     mail_.submissions.emplace_back(Submission{
         id, std::move(request), seed, meter_.watch(std::move(counting))});
   }
@@ -368,10 +379,10 @@ Result<GenerationId> Engine::queue(
   return id;
 }
 
-void Engine::close_one() {
+void Engine::end_one() {
   {
     MutexLock lock(mutex_);
-    --open_;
+    --busy_;
   }
   changed_.notify_all();
 }
@@ -381,13 +392,13 @@ Status Engine::run_exclusively(
     std::chrono::milliseconds max_wait) {
   std::promise<bool> has_run;
   const auto finish = [&](bool value) {
-    close_one();
+    end_one();
     has_run.set_value(value);
   };
   {
     MutexLock lock(mutex_);
     INGLE_RETURN_IF_ERROR(check_serving());
-    ++open_;
+    ++busy_;
     mail_.submissions.emplace_back(ExclusiveWork{
         [&] {
           work();
@@ -408,12 +419,12 @@ Status Engine::run_exclusively(
 
 bool Engine::is_busy() const {
   MutexLock lock(mutex_);
-  return open_ > 0;
+  return busy_ > 0;
 }
 
 void Engine::wait_until_idle() {
   MutexLock lock(mutex_);
-  while (open_ > 0) {
+  while (busy_ > 0) {
     changed_.wait(mutex_);
   }
 }

@@ -106,7 +106,7 @@ class Engine final : public Generator {
       GenerationRequest request,
       std::shared_ptr<GenerationSink> sink);
   Mail wait_for_mail(bool block);
-  void close_one();
+  void end_one();
   Status check_serving() const INGLE_REQUIRES(mutex_);
 
   const EngineOptions options_;
@@ -124,8 +124,10 @@ class Engine final : public Generator {
   std::shared_ptr<const ServedModel> model_ INGLE_GUARDED_BY(mutex_);
   GenerationId last_id_ INGLE_GUARDED_BY(mutex_) = 0;
   DefaultSeeds default_seeds_ INGLE_GUARDED_BY(mutex_);
-  // Generations and exclusive work that wait or run.
+  // Generations that wait or run: what the queue's limit is about.
   size_t open_ INGLE_GUARDED_BY(mutex_) = 0;
+  // Those, until their sinks have heard of the end, and exclusive work.
+  size_t busy_ INGLE_GUARDED_BY(mutex_) = 0;
 
   std::jthread thread_; // last: it uses all of the above
 };

@@ -60,6 +60,9 @@ struct GenerationRequest {
   // prompt + max_tokens within the context. 0: the prompt is read, and
   // nothing is generated.
   int max_tokens = 0;
+  // Nobody has asked for so many: where memory does not hold them beside other
+  // generations, the answer ends earlier, as if this was its length.
+  bool is_open_ended = false;
   int min_tokens = 0; // before these nothing ends the answer; <= max_tokens
   SamplingParams sampling;
   std::vector<std::string> stop;

@@ -77,7 +77,7 @@ void Scheduler::add(ExclusiveWork work) {
 void Scheduler::cancel(GenerationId id) {
   for (auto& row : rows_) {
     if (row->id() == id) {
-      row->cancel();
+      row->end(FinishReason::kCancelled);
     }
   }
   cancel_in(queue_, id);
@@ -87,7 +87,7 @@ void Scheduler::cancel(GenerationId id) {
 
 void Scheduler::cancel_all() {
   for (auto& row : rows_) {
-    row->cancel();
+    row->end(FinishReason::kCancelled);
   }
   retire_finished();
   for (const Arrival& arrival : std::exchange(waiting_, {})) {
@@ -103,23 +103,40 @@ void Scheduler::cancel_all() {
 }
 
 void Scheduler::step() {
+  give_up_late_work();
   admit();
   start_waiting();
-  const std::vector<Sequence*> chosen = choose_rows();
+  make_room();
+  std::vector<Sequence*> chosen = choose_rows();
   if (!chosen.empty()) {
-    forward(chosen);
+    forward(std::move(chosen));
   }
   retire_finished();
 }
 
 // Admission.
 
+void Scheduler::give_up_late_work() {
+  const auto now = clock_.now();
+  for (auto queued = queue_.begin(); queued != queue_.end();) {
+    const auto* work = std::get_if<ExclusiveWork>(&*queued);
+    if (work != nullptr && now >= work->deadline && is_running()) {
+      const auto give_up = work->give_up;
+      queued = queue_.erase(queued);
+      give_up();
+    } else {
+      ++queued;
+    }
+  }
+}
+
 void Scheduler::admit() {
   while (!queue_.empty()) {
     if (const auto* work = std::get_if<ExclusiveWork>(&queue_.front())) {
-      if (!run_if_alone(*work)) {
+      if (is_running()) {
         return;
       }
+      work->run();
     } else {
       Arrival& arrival = std::get<Arrival>(queue_.front());
       if (!has_room_for(arrival)) {
@@ -131,44 +148,50 @@ void Scheduler::admit() {
   }
 }
 
-// True iff it is over.
-bool Scheduler::run_if_alone(const ExclusiveWork& work) {
-  if (rows_.empty() && waiting_.empty()) {
-    work.run();
-    return true;
-  }
-  if (clock_.now() >= work.deadline) {
-    work.give_up();
-    return true;
-  }
-  return false;
-}
-
 bool Scheduler::has_room_for(const Arrival& arrival) const {
-  const size_t running = rows_.size() + waiting_.size();
-  if (running == 0) {
-    return true;
-  }
-  return running < static_cast<size_t>(options_.max_rows) &&
-      (!options_.kv_budget ||
-       claimed() + claim_of(arrival.request) <= *options_.kv_budget);
+  return !is_running() ||
+      (rows_.size() + waiting_.size() <
+           static_cast<size_t>(options_.max_rows) &&
+       (!options_.kv_budget ||
+        claimed() + claim_of(arrival) <= *options_.kv_budget));
 }
 
-// What its state comes to take.
-uint64_t Scheduler::claim_of(const GenerationRequest& request) const {
-  return empty_.bytes_for(
-      std::ssize(request.prompt) + request.max_tokens, options_.prefill_chunk);
+// Of a state with its checkpoints.
+uint64_t Scheduler::bytes_for(int64_t positions) const {
+  return empty_.bytes_for(positions, options_.prefill_chunk) +
+      ResumableKv::kMaxCheckpoints *
+      empty_.checkpoint_bytes_for(positions, options_.prefill_chunk);
+}
+
+uint64_t Scheduler::claim_of(const Arrival& arrival) const {
+  const GenerationRequest& request = arrival.request;
+  return bytes_for(
+      std::ssize(request.prompt) +
+      (request.is_open_ended ? std::min(request.max_tokens, kReservedAnswer)
+                             : request.max_tokens));
+}
+
+uint64_t Scheduler::claim_of(const Sequence& row) const {
+  return bytes_for(
+      row.request().is_open_ended ? row.reserved() : row.longest());
 }
 
 uint64_t Scheduler::claimed() const {
   uint64_t total = 0;
   for (const auto& row : rows_) {
-    total += claim_of(row->request());
+    total += claim_of(*row);
   }
   for (const Arrival& arrival : waiting_) {
-    total += claim_of(arrival.request);
+    total += claim_of(arrival);
   }
   return total;
+}
+
+void Scheduler::leave_to_cache(uint64_t claims) {
+  if (options_.kv_budget) {
+    const uint64_t budget = *options_.kv_budget;
+    cache_.shrink_to(budget - std::min(budget, claims));
+  }
 }
 
 // Those that need not wait any more become rows.
@@ -223,9 +246,27 @@ Scheduler::Reuse Scheduler::find_reuse(size_t waiting) const {
 }
 
 void Scheduler::start(Arrival arrival, const Reuse& reuse) {
-  const GenerationRequest& request = arrival.request;
-  const int64_t positions = std::ssize(request.prompt) +
-      std::min(request.max_tokens, kReservedAnswer);
+  const auto sink = arrival.sink;
+  std::unique_ptr<Sequence> row;
+  const Status made =
+      run_mlx("admission", [&] { row = make_row(std::move(arrival), reuse); });
+  tell_cache_change();
+  if (!made.is_ok()) {
+    sink->on_end({made, FinishReason::kStop, {}});
+    return;
+  }
+  const auto later =
+      std::find_if(rows_.begin(), rows_.end(), [&](const auto& other) {
+        return other->id() > row->id();
+      });
+  rows_.insert(later, std::move(row));
+}
+
+std::unique_ptr<Sequence> Scheduler::make_row(
+    Arrival arrival,
+    const Reuse& reuse) {
+  const int64_t positions = std::ssize(arrival.request.prompt) +
+      std::min(arrival.request.max_tokens, kReservedAnswer);
   GenerationStats stats;
   stats.shared_tokens = static_cast<int>(reuse.plan.shared);
   if (reuse.plan.length > 0) {
@@ -233,15 +274,9 @@ void Scheduler::start(Arrival arrival, const Reuse& reuse) {
         : reuse.plan.moves                   ? CachedFrom::kEntry
                                              : CachedFrom::kEntryPrefix;
   }
-  const uint64_t claims = claimed() + claim_of(request);
-  ResumableKv kv = take_over(reuse);
-  if (options_.kv_budget) {
-    cache_.shrink_to(
-        *options_.kv_budget - std::min(*options_.kv_budget, claims));
-  }
-  tell_cache_change();
-  const Status reserved =
-      run_mlx("reserve", [&] { kv.state().reserve(positions); });
+  const uint64_t claims = claimed() + claim_of(arrival);
+  ResumableKv kv = take_over(reuse); // before the cache gives way
+  leave_to_cache(claims);
   auto row = std::make_unique<Sequence>(
       arrival.id,
       std::move(arrival.request),
@@ -253,15 +288,8 @@ void Scheduler::start(Arrival arrival, const Reuse& reuse) {
       model_.logit_passes(),
       masks_,
       clock_);
-  if (!reserved.is_ok()) {
-    row->report_failure(reserved);
-    return;
-  }
-  const auto later =
-      std::find_if(rows_.begin(), rows_.end(), [&](const auto& other) {
-        return other->id() > row->id();
-      });
-  rows_.insert(later, std::move(row));
+  row->reserve(positions);
+  return row;
 }
 
 ResumableKv Scheduler::take_over(const Reuse& reuse) {
@@ -285,6 +313,39 @@ std::string Scheduler::space_of(const GenerationRequest& request) const {
 
 // Steps.
 
+// Answers that come to where no room is set aside get more, or end.
+void Scheduler::make_room() {
+  std::vector<std::pair<Sequence*, Status>> failed;
+  for (const auto& row : rows_) {
+    if (row->needs_room() && row->reserved() < row->longest()) {
+      const Status grown = grow(*row);
+      if (!grown.is_ok()) {
+        failed.emplace_back(row.get(), grown);
+      }
+    }
+  }
+  for (const auto& [row, status] : failed) {
+    fail(*row, status);
+  }
+  retire_finished();
+}
+
+Status Scheduler::grow(Sequence& row) {
+  const int64_t positions =
+      std::min(row.reserved() + kReservedAnswer, row.longest());
+  if (row.request().is_open_ended && options_.kv_budget) {
+    const uint64_t claims = claimed() - claim_of(row) + bytes_for(positions);
+    const bool is_alone = rows_.size() + waiting_.size() == 1;
+    if (claims > *options_.kv_budget && !is_alone) {
+      row.end(FinishReason::kLength);
+      return Status::ok();
+    }
+    leave_to_cache(claims);
+    tell_cache_change();
+  }
+  return run_mlx("reserve", [&] { row.reserve(positions); });
+}
+
 std::vector<Sequence*> Scheduler::choose_rows() const {
   std::vector<Sequence*> chosen;
   bool prefill_chosen = false;
@@ -299,7 +360,7 @@ std::vector<Sequence*> Scheduler::choose_rows() const {
   return chosen;
 }
 
-void Scheduler::forward(const std::vector<Sequence*>& chosen) {
+void Scheduler::forward(std::vector<Sequence*> chosen) {
   const auto start = clock_.now();
   const auto any = [&](const auto& condition) {
     return std::any_of(chosen.begin(), chosen.end(), condition);
@@ -308,14 +369,16 @@ void Scheduler::forward(const std::vector<Sequence*>& chosen) {
       any([](const Sequence* each) { return !each->is_prefilling(); });
   const bool is_first =
       any([](const Sequence* each) { return each->is_fresh(); });
-  const int piece = piece_size_.next(decodes, is_first);
-  std::vector<Row> batch;
+  const std::vector<Row> batch =
+      next_rows(chosen, piece_size_.next(decodes, is_first));
   int prompt_tokens = 0;
-  for (Sequence* sequence : chosen) {
-    batch.push_back(sequence->next_row(piece));
-    if (sequence->is_prefilling()) {
-      prompt_tokens = static_cast<int>(batch.back().tokens.size());
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (chosen[i]->is_prefilling()) {
+      prompt_tokens = static_cast<int>(batch[i].tokens.size());
     }
+  }
+  if (batch.empty()) {
+    return;
   }
   const auto step = run_step(model_, batch, &evaluation_);
   if (!step.is_ok()) {
@@ -326,6 +389,23 @@ void Scheduler::forward(const std::vector<Sequence*>& chosen) {
   }
   accept(chosen, batch, *step);
   piece_size_.add_step(prompt_tokens, decodes, clock_.now() - start);
+}
+
+// Of those that can't give one (no thread for a mask, no memory) each fails
+// alone, and is chosen no more.
+std::vector<Row> Scheduler::next_rows(
+    std::vector<Sequence*>& chosen,
+    int piece) {
+  std::vector<Row> batch;
+  std::erase_if(chosen, [&](Sequence* sequence) {
+    const Status made =
+        run_mlx("row", [&] { batch.push_back(sequence->next_row(piece)); });
+    if (!made.is_ok()) {
+      fail(*sequence, made);
+    }
+    return !made.is_ok();
+  });
+  return batch;
 }
 
 void Scheduler::accept(

@@ -42,7 +42,9 @@ struct SchedulerOptions {
   // Between two tokens of a row that decodes, while a prompt is read.
   std::chrono::milliseconds max_token_gap{100};
   // Bytes that the states of rows, as long as they may become, and the prompt
-  // cache may take together; nothing: no limit. One row runs in any case.
+  // cache may take together; nothing: no limit. One row runs in any case. Of an
+  // answer with an open end the first 1,024 tokens count, and then each 1,024
+  // more when it comes to them.
   std::optional<uint64_t> kv_budget{};
   // Called after each change of the prompt cache, before a sink hears of what
   // changed it.
@@ -108,18 +110,28 @@ class Scheduler {
 
   // Admission: queue_ -> waiting_ -> rows_.
   void admit();
-  bool run_if_alone(const ExclusiveWork& work);
+  void give_up_late_work();
+  bool is_running() const {
+    return !rows_.empty() || !waiting_.empty();
+  }
   bool has_room_for(const Arrival& arrival) const;
-  uint64_t claim_of(const GenerationRequest& request) const;
+  uint64_t bytes_for(int64_t positions) const;
+  uint64_t claim_of(const Arrival& arrival) const;
+  uint64_t claim_of(const Sequence& row) const;
   uint64_t claimed() const;
+  void leave_to_cache(uint64_t claims);
   void start_waiting();
   Reuse find_reuse(size_t waiting) const;
   void start(Arrival arrival, const Reuse& reuse);
+  std::unique_ptr<Sequence> make_row(Arrival arrival, const Reuse& reuse);
   ResumableKv take_over(const Reuse& reuse);
 
+  void make_room();
+  Status grow(Sequence& row);
   // The rows that take part in the next step.
   std::vector<Sequence*> choose_rows() const;
-  void forward(const std::vector<Sequence*>& chosen);
+  void forward(std::vector<Sequence*> chosen);
+  std::vector<Row> next_rows(std::vector<Sequence*>& chosen, int piece);
   void accept(
       const std::vector<Sequence*>& chosen,
       std::span<const Row> batch,

@@ -383,5 +383,43 @@ TEST_P(SchedulerReuseTest, RowsAreAdmittedWhileTheirStatesFit) {
   run();
 }
 
+// Clients that ask for no length get what memory holds: they run beside each
+// other, and what was read stays.
+TEST_P(SchedulerReuseTest, AnswersWithAnOpenEndCountAsLongAsTheyAre) {
+  const int64_t context = 3000;
+  const auto bytes = [&](int64_t positions) {
+    const KvState kv = model_->make_kv();
+    return kv.bytes_for(positions, 512) +
+        ResumableKv::kMaxCheckpoints * kv.checkpoint_bytes_for(positions, 512);
+  };
+  reset({.max_rows = 8, .kv_budget = bytes(context)});
+  const auto open_ended = [&](int salt) {
+    GenerationRequest made =
+        request(text(100, salt), static_cast<int>(context) - 100);
+    made.is_open_ended = true;
+    return made;
+  };
+  const auto first = start(open_ended(1));
+  const auto second = start(open_ended(2));
+  for (int i = 0; i < 4; ++i) {
+    scheduler_->step();
+  }
+  const bool fit_together = 2 * bytes(1124) <= bytes(context);
+  EXPECT_EQ(!second->ids().empty(), fit_together);
+  while (scheduler_->is_busy()) {
+    scheduler_->step();
+  }
+  const size_t one = first->ids().size();
+  const size_t other = second->ids().size();
+  EXPECT_EQ(std::max(one, other), static_cast<size_t>(context) - 100);
+  if (fit_together) {
+    EXPECT_LT(std::min(one, other), static_cast<size_t>(context) - 100);
+    EXPECT_GE(std::min(one, other), 1024u);
+  }
+  EXPECT_EQ(first->wait().reason, FinishReason::kLength);
+  EXPECT_EQ(second->wait().reason, FinishReason::kLength);
+  EXPECT_LE(cache_.stats().bytes, bytes(context));
+}
+
 } // namespace
 } // namespace ingle

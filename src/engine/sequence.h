@@ -81,9 +81,26 @@ class Sequence {
   // Makes a position of the prompt that it has not read a resume point.
   void add_resume_point(int64_t position);
 
+  // Positions that its state has room for, and may grow to.
+  int64_t reserved() const {
+    return reserved_;
+  }
+  int64_t longest() const {
+    return std::ssize(request_.prompt) + request_.max_tokens;
+  }
+  // True iff the next token goes where no room is.
+  bool needs_room() const {
+    return !is_prefilling() && offset() >= reserved_;
+  }
+  // Throws std::bad_alloc, or what MLX throws.
+  void reserve(int64_t positions) {
+    kv_.state().reserve(positions);
+    reserved_ = positions;
+  }
+
   // Ends it from outside. Nothing more is sampled.
-  void cancel() {
-    finished_ = FinishReason::kCancelled;
+  void end(FinishReason reason) {
+    finished_ = reason;
   }
 
   // Tells the sink how it ended. Called once, and last.
@@ -130,6 +147,7 @@ class Sequence {
   const Clock& clock_;
 
   ResumableKv kv_;
+  int64_t reserved_ = 0;
   // Where a piece of the prompt has to end, before which nothing is left to
   // read: a checkpoint is taken there. Ascending.
   std::vector<int64_t> resume_points_;

@@ -133,7 +133,7 @@ asio::awaitable<bool> Connection::serve_one() {
     co_return false;
   }
   std::variant<Reply, Answer> action;
-  if (request_.body.empty()) {
+  if (is_quick(request_)) {
     action = context_.routes.handle(request_);
   } else {
     auto work = handle();

@@ -105,6 +105,10 @@ std::string_view loggable_path(std::string_view target) {
   return path_of(target).substr(0, kLoggedPathLength);
 }
 
+bool is_quick(const Request& request) {
+  return request.body.empty() && !request.target.starts_with("/v1/adapters");
+}
+
 bool is_public(std::string_view target) {
   return path_of(target) == "/health";
 }

@@ -25,6 +25,9 @@ struct Request {
 // True iff the route is for everybody, with an API key or without.
 bool is_public(std::string_view target);
 
+// True iff there is neither a body to parse nor a folder to look through.
+bool is_quick(const Request& request);
+
 // Answers requests from the model's description, or says what to generate.
 //
 // Threads: any.

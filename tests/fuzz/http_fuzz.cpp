@@ -105,6 +105,9 @@ class ScriptedGenerator final : public Generator {
       sink->on_end(std::move(end));
     }
   }
+  EngineStats stats() const override {
+    return {};
+  }
   bool is_idle() const {
     return waiting_.empty();
   }

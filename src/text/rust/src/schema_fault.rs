@@ -1,11 +1,15 @@
 //! What in a JSON schema can't be used, and where it stands.
 
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
 use crate::boundary::Failure;
 
 /// Parts that are tried before the search is given up.
 const MAX_TRIES: usize = 100;
+/// And the time that it may take: a request waits for it.
+const MAX_TIME: Duration = Duration::from_millis(500);
 
 /// The path of the smallest part that is at fault by itself, as in
 /// `properties.age.minimum`; empty: only the whole is. `is_faulty` is asked about
@@ -14,10 +18,11 @@ pub fn find_fault(schema: &Value, is_faulty: impl Fn(&Value) -> bool) -> String 
     let mut part = schema;
     let mut path: Vec<String> = Vec::new();
     let mut tries = 0;
+    let start = Instant::now();
     'deeper: loop {
         for (place, inner) in parts(part) {
             tries += 1;
-            if tries > MAX_TRIES {
+            if tries > MAX_TRIES || start.elapsed() > MAX_TIME {
                 break 'deeper;
             }
             if is_faulty(&with_definitions(inner, schema)) {
