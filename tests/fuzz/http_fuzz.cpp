@@ -128,7 +128,8 @@ struct TestServer {
   StoppedClock clock;
   ScriptedGenerator generator;
   ServerLimits limits;
-  Routes routes{generator, clock, "1.2.3"};
+  Metrics metrics;
+  Routes routes{generator, metrics, clock, "1.2.3"};
   ApiKeys keys{{}};
   BodyBudget bodies{limits.bodies_bytes};
   asio::io_context io{1};
@@ -136,6 +137,7 @@ struct TestServer {
       {clock, limits, keys, bodies},
       routes,
       generator,
+      metrics,
       io.get_executor()};
 };
 
