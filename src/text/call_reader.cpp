@@ -4,15 +4,12 @@
 #include <utility>
 
 #include "text/json_scanner.h"
+#include "text/white_space.h"
 
 namespace ingle {
 namespace {
 
 constexpr size_t kMaxHead = 512; // bytes of a name and what stands around it
-
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
 
 // The arguments as JSON: their closing brace is kept back.
 CallReader::Step push_arguments(JsonScanner& scanner, char c, CallText& call) {
@@ -194,12 +191,7 @@ class NamedCallReader final : public CallReader {
 } // namespace
 
 bool CallReader::set_name(std::string_view name) {
-  while (!name.empty() && is_space(name.front())) {
-    name.remove_prefix(1);
-  }
-  while (!name.empty() && is_space(name.back())) {
-    name.remove_suffix(1);
-  }
+  name = trimmed(name);
   const auto tool = tools_.find(name);
   if (tool == tools_.end()) {
     return false;

@@ -2,12 +2,10 @@
 
 #include <utility>
 
+#include "text/white_space.h"
+
 namespace ingle {
 namespace {
-
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
 
 // Parts of one push are one.
 void add_part(std::vector<ToolCallPart>& parts, ToolCallPart part) {

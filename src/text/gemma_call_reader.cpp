@@ -3,15 +3,12 @@
 
 #include "text/call_reader.h"
 #include "text/json_scanner.h"
+#include "text/white_space.h"
 
 namespace ingle {
 namespace {
 
 constexpr size_t kMaxName = 512; // bytes
-
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
 
 // A bare word -> JSON: itself where it is JSON, else a string.
 std::string json_of_word(const std::string& word) {
@@ -181,9 +178,7 @@ class GemmaCallReader final : public CallReader {
       text_ += c;
       return Step::kMore;
     }
-    while (!text_.empty() && is_space(text_.back())) {
-      text_.pop_back();
-    }
+    text_.resize(without_trailing_space(text_).size());
     if (text_.empty()) {
       return Step::kFailed;
     }
@@ -205,9 +200,7 @@ class GemmaCallReader final : public CallReader {
       text_ += c;
       return Step::kMore;
     }
-    while (!text_.empty() && is_space(text_.back())) {
-      text_.pop_back();
-    }
+    text_.resize(without_trailing_space(text_).size());
     out() += json_of_word(text_);
     state_ = State::kAfterValue;
     return between(c);

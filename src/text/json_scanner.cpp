@@ -1,11 +1,9 @@
 #include "text/json_scanner.h"
 
+#include "text/white_space.h"
+
 namespace ingle {
 namespace {
-
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';

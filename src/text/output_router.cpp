@@ -7,23 +7,10 @@
 #include "text/call_segment.h"
 #include "text/harmony_router.h"
 #include "text/special_bytes.h"
+#include "text/white_space.h"
 
 namespace ingle {
 namespace {
-
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) {
-    text.remove_prefix(1);
-  }
-  while (!text.empty() && is_space(text.back())) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
 
 // What may open something in content.
 struct Opener {

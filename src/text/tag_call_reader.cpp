@@ -6,6 +6,7 @@
 
 #include "text/call_reader.h"
 #include "text/json_scanner.h"
+#include "text/white_space.h"
 
 namespace ingle {
 namespace {
@@ -13,20 +14,6 @@ namespace {
 constexpr size_t kMaxTag = 512; // bytes
 constexpr std::string_view kCdataOpen = "<![CDATA[";
 constexpr std::string_view kCdataClose = "]]>";
-
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) {
-    text.remove_prefix(1);
-  }
-  while (!text.empty() && is_space(text.back())) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
 
 // <function=N>, <function name="N">: what a tag is of, and which.
 struct Tag {
