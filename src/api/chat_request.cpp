@@ -48,13 +48,8 @@ Result<std::string> flatten_parts(const Json& parts, const std::string& path) {
 Status
 parse_arguments(Json& call, const std::string& path, JsonBudget& budget) {
   INGLE_ASSIGN_OR_RETURN(const JsonObject object, JsonObject::from(call, path));
-  const std::string function_path = object.path_of("function");
-  const Json* const function = object.find("function");
-  if (function == nullptr) {
-    return missing_field(function_path, "an object");
-  }
   INGLE_ASSIGN_OR_RETURN(
-      const JsonObject fields, JsonObject::from(*function, function_path));
+      const JsonObject fields, object.require_object("function"));
   INGLE_ASSIGN_OR_RETURN(const auto name, fields.get_string("name"));
   if (!name) {
     return missing_field(fields.path_of("name"), "a string");

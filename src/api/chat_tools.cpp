@@ -38,13 +38,8 @@ Result<ToolChoice> read_tool_choice(const JsonObject& body) {
   if (type != "function") {
     return invalid_field(object.path_of("type"), "expected \"function\"");
   }
-  const Json* const function = object.find("function");
-  if (function == nullptr) {
-    return missing_field(object.path_of("function"), "an object");
-  }
   INGLE_ASSIGN_OR_RETURN(
-      const JsonObject fields,
-      JsonObject::from(*function, object.path_of("function")));
+      const JsonObject fields, object.require_object("function"));
   INGLE_ASSIGN_OR_RETURN(const auto name, fields.get_string("name"));
   if (!name || name->empty()) {
     return missing_field(fields.path_of("name"), "the name of a tool");
@@ -62,13 +57,8 @@ Status check_tool(const Json& tool, const std::string& path) {
         object.path_of("type"),
         "expected \"function\": tools of other types are not supported");
   }
-  const std::string function_path = object.path_of("function");
-  const Json* const function = object.find("function");
-  if (function == nullptr) {
-    return missing_field(function_path, "an object");
-  }
   INGLE_ASSIGN_OR_RETURN(
-      const JsonObject fields, JsonObject::from(*function, function_path));
+      const JsonObject fields, object.require_object("function"));
   INGLE_ASSIGN_OR_RETURN(const auto name, fields.get_string("name"));
   return name ? Status() : missing_field(fields.path_of("name"), "a string");
 }

@@ -258,6 +258,12 @@ std::string JsonObject::path_of(std::string_view key) const {
   return path;
 }
 
+Result<JsonObject> JsonObject::require_object(std::string_view key) const {
+  const Json* const value = find(key);
+  return value == nullptr ? missing_field(path_of(key), "an object")
+                          : from(*value, path_of(key));
+}
+
 Result<std::optional<bool>> JsonObject::get_bool(std::string_view key) const {
   const Json* const value = find(key);
   if (value == nullptr) {

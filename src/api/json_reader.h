@@ -73,6 +73,8 @@ class JsonObject {
   // Null: the field is absent or null.
   const Json* find(std::string_view key) const;
   std::string path_of(std::string_view key) const;
+  // The object in a field that has to be there. Errors: kInvalidRequest.
+  Result<JsonObject> require_object(std::string_view key) const;
 
   Result<std::optional<bool>> get_bool(std::string_view key) const;
   Result<std::optional<int64_t>>
