@@ -181,11 +181,6 @@ void ArrayKvCache::commit() {
   pending_ = 0;
 }
 
-bool ArrayKvCache::can_trim_to(int64_t position) const {
-  return position >= 0 && position <= offset_ && pending_ == 0 &&
-      window_.can_continue(begin(), position);
-}
-
 void ArrayKvCache::trim(int64_t position) {
   assert(can_trim_to(position));
   offset_ = position;

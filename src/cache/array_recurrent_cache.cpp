@@ -104,10 +104,6 @@ bool ArrayRecurrentCache::roll_back() {
   return true;
 }
 
-bool ArrayRecurrentCache::can_trim_to(int64_t position) const {
-  return position == offset_ && pending_ == 0;
-}
-
 void ArrayRecurrentCache::trim([[maybe_unused]] int64_t position) {
   assert(can_trim_to(position));
 }

@@ -60,11 +60,10 @@ class ArrayRecurrentCache final : public KvCache {
   bool forgets() const override {
     return true;
   }
+  // What was forgotten is in the state: only where it stands.
   int64_t first_resume_point() const override {
     return offset_;
   }
-  // What was forgotten is in the state: only to where it stands.
-  bool can_trim_to(int64_t position) const override;
   void trim(int64_t position) override;
   std::shared_ptr<const KvLayerSnapshot> snapshot(
       int64_t length) const override;

@@ -132,11 +132,6 @@ bool BlockKvCache::roll_back() {
   return true;
 }
 
-bool BlockKvCache::can_trim_to(int64_t position) const {
-  return position >= 0 && position <= offset_ && pending_ == 0 &&
-      window_.can_continue(begin(), position);
-}
-
 void BlockKvCache::trim(int64_t position) {
   assert(can_trim_to(position));
   offset_ = position;

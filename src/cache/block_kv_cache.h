@@ -51,7 +51,6 @@ class BlockKvCache final : public KvCache {
   int64_t first_resume_point() const override {
     return std::min(offset_, window_.first_resume_point(begin()));
   }
-  bool can_trim_to(int64_t position) const override;
   void trim(int64_t position) override;
   std::shared_ptr<const KvLayerSnapshot> snapshot(
       int64_t length) const override;

@@ -115,7 +115,10 @@ class KvCache {
   // It can be trimmed to this position and to each up to offset().
   virtual int64_t first_resume_point() const = 0;
   // True iff trim(position) is possible.
-  virtual bool can_trim_to(int64_t position) const = 0;
+  bool can_trim_to(int64_t position) const {
+    return pending() == 0 && position >= first_resume_point() &&
+        position <= offset();
+  }
   // Forgets all positions from `position` on. Requires: can_trim_to(position)
   // and nothing pending.
   virtual void trim(int64_t position) = 0;

@@ -25,10 +25,6 @@ class KvWindow {
   int64_t first_resume_point(int64_t begin) const {
     return begin == 0 ? 0 : begin + positions_;
   }
-  // True iff a cache that holds the positions from `begin` on can.
-  bool can_continue(int64_t begin, int64_t offset) const {
-    return begin <= first_needed(offset);
-  }
 
   // The position up to which a buffer has room that starts at `begin` and is
   // made because there was none at `end`: by half, and at most by a window, so

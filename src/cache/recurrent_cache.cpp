@@ -82,10 +82,6 @@ bool RecurrentCache::roll_back() {
   return true;
 }
 
-bool RecurrentCache::can_trim_to(int64_t position) const {
-  return position == offset_ && pending_ == 0;
-}
-
 void RecurrentCache::trim([[maybe_unused]] int64_t position) {
   assert(can_trim_to(position));
 }
