@@ -1,8 +1,9 @@
 // The engine thread: it loads the model, owns every mx::array and runs the
 // scheduler.
 //
-// Two ways lead in, submit() and cancel(), through one mailbox; one leads out,
-// the sinks. The engine never blocks on anything but its mailbox.
+// submit(), cancel() and run_exclusively() lead in, through one mailbox; the
+// sinks lead out. The engine waits for nothing but its mailbox and, in a step,
+// what computes beside it: the pool's threads and the masks of grammars.
 #pragma once
 
 #include <chrono>

@@ -10,6 +10,12 @@ namespace {
 // Room for the answer that is reserved at once; longer ones grow into it.
 constexpr int kReservedAnswer = 1024; // tokens
 
+// Positions that a row begins with room for.
+int64_t reserved_at_first(const GenerationRequest& request) {
+  return std::ssize(request.prompt) +
+      std::min(request.max_tokens, kReservedAnswer);
+}
+
 std::string join(const std::vector<std::string>& schemes) {
   std::string joined;
   for (const std::string& scheme : schemes) {
@@ -117,10 +123,9 @@ void Scheduler::step() {
 // Admission.
 
 void Scheduler::give_up_late_work() {
-  const auto now = clock_.now();
   for (auto queued = queue_.begin(); queued != queue_.end();) {
     const auto* work = std::get_if<ExclusiveWork>(&*queued);
-    if (work != nullptr && now >= work->deadline && is_running()) {
+    if (work != nullptr && is_running() && clock_.now() >= work->deadline) {
       const auto give_up = work->give_up;
       queued = queue_.erase(queued);
       give_up();
@@ -166,9 +171,8 @@ uint64_t Scheduler::bytes_for(int64_t positions) const {
 uint64_t Scheduler::claim_of(const Arrival& arrival) const {
   const GenerationRequest& request = arrival.request;
   return bytes_for(
-      std::ssize(request.prompt) +
-      (request.is_open_ended ? std::min(request.max_tokens, kReservedAnswer)
-                             : request.max_tokens));
+      request.is_open_ended ? reserved_at_first(request)
+                            : std::ssize(request.prompt) + request.max_tokens);
 }
 
 uint64_t Scheduler::claim_of(const Sequence& row) const {
@@ -265,8 +269,7 @@ void Scheduler::start(Arrival arrival, const Reuse& reuse) {
 std::unique_ptr<Sequence> Scheduler::make_row(
     Arrival arrival,
     const Reuse& reuse) {
-  const int64_t positions = std::ssize(arrival.request.prompt) +
-      std::min(arrival.request.max_tokens, kReservedAnswer);
+  const int64_t positions = reserved_at_first(arrival.request);
   GenerationStats stats;
   stats.shared_tokens = static_cast<int>(reuse.plan.shared);
   if (reuse.plan.length > 0) {
@@ -327,7 +330,6 @@ void Scheduler::make_room() {
   for (const auto& [row, status] : failed) {
     fail(*row, status);
   }
-  retire_finished();
 }
 
 Status Scheduler::grow(Sequence& row) {
@@ -350,6 +352,9 @@ std::vector<Sequence*> Scheduler::choose_rows() const {
   std::vector<Sequence*> chosen;
   bool prefill_chosen = false;
   for (const auto& row : rows_) {
+    if (row->finished()) {
+      continue;
+    }
     if (!row->is_prefilling()) {
       chosen.push_back(row.get());
     } else if (!prefill_chosen) {

@@ -80,7 +80,7 @@ class Scheduler {
 
   // True iff anything is queued or runs.
   bool is_busy() const {
-    return !queue_.empty() || !waiting_.empty() || !rows_.empty();
+    return !queue_.empty() || is_running();
   }
   // Admits what fits and runs one step. Does nothing when not busy.
   void step();
@@ -100,12 +100,13 @@ class Scheduler {
  private:
   using Rows = std::vector<std::unique_ptr<Sequence>>;
 
-  // What a prompt can take over, and of whom.
+  // What a prompt can take over, and of whom: of an entry or a row, where it
+  // need not wait; of a row or another that waits, where it has to.
   struct Reuse {
     ReusePlan plan;
     bool looked = false; // false: nothing was to be taken over
-    PromptCache::EntryId entry = 0; // or
-    Sequence* row = nullptr; // this one; neither: one that waits
+    PromptCache::EntryId entry = 0; // where `row` is null
+    Sequence* row = nullptr;
   };
 
   // Admission: queue_ -> waiting_ -> rows_.
