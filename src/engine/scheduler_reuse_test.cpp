@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/scheduler.h"
-#include "engine/testing/recording_sink.h"
-#include "model/load_model.h"
+#include "engine/testing/scheduler_fixture.h"
 #include "model/testing/golden_models.h"
 
 namespace ingle {
@@ -17,7 +15,8 @@ struct Kind {
   const char* model;
 };
 
-class SchedulerReuseTest : public testing::TestWithParam<Kind> {
+class SchedulerReuseTest
+    : public SchedulerFixture<testing::TestWithParam<Kind>> {
  protected:
   void SetUp() override {
     auto model = load_golden(
@@ -31,8 +30,7 @@ class SchedulerReuseTest : public testing::TestWithParam<Kind> {
   }
 
   void reset(SchedulerOptions options) {
-    cache_.clear();
-    scheduler_.emplace(*model_, served_, options, clock_, cache_);
+    serve(*model_, options);
   }
 
   // Texts of a salt are each other's prefixes.
@@ -60,20 +58,6 @@ class SchedulerReuseTest : public testing::TestWithParam<Kind> {
     return made;
   }
 
-  std::shared_ptr<RecordingSink> start(
-      GenerationRequest made,
-      std::shared_ptr<RecordingSink> sink = std::make_shared<RecordingSink>()) {
-    scheduler_->add({++last_id_, std::move(made), 1, sink});
-    return sink;
-  }
-
-  void run() {
-    for (int steps = 0; scheduler_->is_busy(); ++steps) {
-      ASSERT_LT(steps, 5000);
-      scheduler_->step();
-    }
-  }
-
   std::vector<TokenId> cold(GenerationRequest made) {
     PromptCache none(0);
     Scheduler scheduler(*model_, served_, {}, clock_, none);
@@ -90,13 +74,6 @@ class SchedulerReuseTest : public testing::TestWithParam<Kind> {
     const GenerationStats stats = sink.wait().stats;
     return stats.prompt_tokens - stats.cached_tokens;
   }
-
-  SystemClock clock_;
-  std::unique_ptr<const Model> model_;
-  std::shared_ptr<ServedModel> served_ = std::make_shared<ServedModel>();
-  PromptCache cache_{size_t{1} << 30};
-  std::optional<Scheduler> scheduler_;
-  GenerationId last_id_ = 0;
 };
 
 INSTANTIATE_TEST_SUITE_P(

@@ -7,9 +7,7 @@
 #include <gtest/gtest.h>
 #include <mlx/ops.h>
 
-#include "engine/testing/recording_sink.h"
-#include "model/load_model.h"
-#include "model/testing/tiny_llama.h"
+#include "engine/testing/scheduler_fixture.h"
 
 namespace ingle {
 namespace {
@@ -23,26 +21,16 @@ struct Config {
   Numerics numerics = Numerics::kExact;
 };
 
-class SchedulerTest : public testing::TestWithParam<Config> {
+class SchedulerTest : public SchedulerFixture<testing::TestWithParam<Config>> {
  protected:
   void SetUp() override {
-    const auto fs = make_memory_file_system();
-    ASSERT_TRUE(write_tiny_llama(*fs, "/tiny").is_ok());
-    auto model = load_model(*fs, "/tiny", {GetParam().numerics});
-    ASSERT_TRUE(model.is_ok()) << model.status().message();
-    model_ = std::move(model).value();
+    ASSERT_NO_FATAL_FAILURE(load_tiny_llama(GetParam().numerics));
     served_->name = "tiny";
-    served_->context_length = 512;
-    served_->vocab_size = 288;
     reset({GetParam().max_rows, GetParam().prefill_chunk});
   }
 
   void reset(SchedulerOptions options) {
     serve(*model_, options);
-  }
-  void serve(const Model& model, SchedulerOptions options) {
-    cache_.clear();
-    scheduler_.emplace(model, served_, options, clock_, cache_);
   }
 
   static std::vector<TokenId> prompt(int n, int salt = 0) {
@@ -60,12 +48,6 @@ class SchedulerTest : public testing::TestWithParam<Config> {
     return made;
   }
 
-  std::shared_ptr<RecordingSink> start(GenerationRequest made) {
-    auto sink = std::make_shared<RecordingSink>();
-    scheduler_->add({++last_id_, std::move(made), 1, sink});
-    return sink;
-  }
-
   // What generations have left behind, the most recent first.
   std::vector<std::vector<TokenId>> kept() {
     std::vector<std::vector<TokenId>> tokens;
@@ -78,13 +60,6 @@ class SchedulerTest : public testing::TestWithParam<Config> {
     return tokens;
   }
 
-  void run() {
-    for (int steps = 0; scheduler_->is_busy(); ++steps) {
-      ASSERT_LT(steps, 5000);
-      scheduler_->step();
-    }
-  }
-
   // Cold, and nothing of it stays.
   std::vector<TokenId> greedy(std::vector<TokenId> ids, int n) {
     cache_.clear();
@@ -93,13 +68,6 @@ class SchedulerTest : public testing::TestWithParam<Config> {
     cache_.clear();
     return sink->ids();
   }
-
-  SystemClock clock_;
-  std::unique_ptr<const Model> model_;
-  std::shared_ptr<ServedModel> served_ = std::make_shared<ServedModel>();
-  PromptCache cache_{size_t{1} << 30};
-  std::optional<Scheduler> scheduler_;
-  GenerationId last_id_ = 0;
 };
 
 INSTANTIATE_TEST_SUITE_P(

@@ -7,10 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/scheduler.h"
-#include "engine/testing/recording_sink.h"
-#include "model/load_model.h"
-#include "model/testing/tiny_llama.h"
+#include "engine/testing/scheduler_fixture.h"
 #include "text/testing/tiny_tokenizer.h"
 
 namespace ingle {
@@ -18,19 +15,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Kind = GrammarSpec::Kind;
-using Sink = std::shared_ptr<RecordingSink>;
 
 // A model that says anything, with a token for each byte and a few words.
-class StructuredOutputTest : public testing::Test {
+class StructuredOutputTest : public SchedulerFixture<testing::Test> {
  protected:
   void SetUp() override {
-    const auto fs = make_memory_file_system();
-    ASSERT_TRUE(write_tiny_llama(*fs, "/tiny").is_ok());
-    auto model = load_model(*fs, "/tiny", {Numerics::kNear});
-    ASSERT_TRUE(model.is_ok()) << model.status().message();
-    model_ = std::move(model).value();
-    served_->context_length = 512;
-    served_->vocab_size = 288;
+    ASSERT_NO_FATAL_FAILURE(load_tiny_llama(Numerics::kNear));
     served_->eos = {kTinyEndOfText, kTinyImEnd};
     served_->tokenizer = *Tokenizer::from_json(
         tiny_tokenizer_json({{"\"", ":"}, {"t", "r"}, {"u", "e"}, {"}", "]"}}),
@@ -39,7 +29,7 @@ class StructuredOutputTest : public testing::Test {
         served_->tokenizer, served_->eos, served_->vocab_size);
     SchedulerOptions options;
     options.max_rows = 8;
-    scheduler_.emplace(*model_, served_, options, clock_, cache_);
+    serve(*model_, options);
   }
 
   std::shared_ptr<const Grammar> compile(Kind kind, std::string text) const {
@@ -59,23 +49,6 @@ class StructuredOutputTest : public testing::Test {
     return made;
   }
 
-  Sink start(GenerationRequest made, uint64_t seed = 1) {
-    auto sink = std::make_shared<RecordingSink>();
-    scheduler_->add({++last_id_, std::move(made), seed, sink});
-    return sink;
-  }
-  void run() {
-    for (int steps = 0; scheduler_->is_busy(); ++steps) {
-      ASSERT_LT(steps, 5000);
-      scheduler_->step();
-    }
-  }
-  Sink answer(GenerationRequest made, uint64_t seed = 1) {
-    Sink sink = start(std::move(made), seed);
-    run();
-    return sink;
-  }
-
   // Whether the grammar takes the answer's tokens, and is complete with them.
   struct Reading {
     bool is_taken = false;
@@ -90,13 +63,6 @@ class StructuredOutputTest : public testing::Test {
     }
     return {true, matcher->is_complete()};
   }
-
-  SystemClock clock_;
-  std::unique_ptr<const Model> model_;
-  std::shared_ptr<ServedModel> served_ = std::make_shared<ServedModel>();
-  PromptCache cache_{size_t{1} << 30};
-  std::optional<Scheduler> scheduler_;
-  GenerationId last_id_ = 0;
 };
 
 // JSON schemas as clients make them.

@@ -3,29 +3,18 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/scheduler.h"
-#include "engine/testing/recording_sink.h"
-#include "model/load_model.h"
-#include "model/testing/tiny_llama.h"
+#include "engine/testing/scheduler_fixture.h"
 #include "text/testing/tiny_tokenizer.h"
 
 namespace ingle {
 namespace {
 
-using Sink = std::shared_ptr<RecordingSink>;
-
 constexpr char kCall[] = "<tool_call>{\"name\": \"now\"}</tool_call>";
 
-class ToolCallsTest : public testing::Test {
+class ToolCallsTest : public SchedulerFixture<testing::Test> {
  protected:
   void SetUp() override {
-    const auto fs = make_memory_file_system();
-    ASSERT_TRUE(write_tiny_llama(*fs, "/tiny").is_ok());
-    auto model = load_model(*fs, "/tiny", {Numerics::kNear});
-    ASSERT_TRUE(model.is_ok()) << model.status().message();
-    model_ = std::move(model).value();
-    served_->context_length = 512;
-    served_->vocab_size = 288;
+    ASSERT_NO_FATAL_FAILURE(load_tiny_llama(Numerics::kNear));
     served_->eos = {kTinyEndOfText};
     served_->tokenizer =
         *Tokenizer::from_json(tiny_tokenizer_json(), "tokenizer.json");
@@ -34,7 +23,7 @@ class ToolCallsTest : public testing::Test {
     served_->markup = find_output_markup("<tool_call> </think>", nullptr);
     SchedulerOptions options;
     options.max_rows = 4;
-    scheduler_.emplace(*model_, served_, options, clock_, cache_);
+    serve(*model_, options);
   }
 
   // Says `text`, one byte a token, and then ends if it may.
@@ -57,30 +46,6 @@ class ToolCallsTest : public testing::Test {
   GenerationRequest saying(const std::string& text) const {
     return saying(text, static_cast<int>(text.size()) + 1);
   }
-
-  Sink start(GenerationRequest made) {
-    auto sink = std::make_shared<RecordingSink>();
-    scheduler_->add({++last_id_, std::move(made), /*seed=*/1, sink});
-    return sink;
-  }
-  void run() {
-    for (int steps = 0; scheduler_->is_busy(); ++steps) {
-      ASSERT_LT(steps, 5000);
-      scheduler_->step();
-    }
-  }
-  Sink answer(GenerationRequest made) {
-    Sink sink = start(std::move(made));
-    run();
-    return sink;
-  }
-
-  SystemClock clock_;
-  std::unique_ptr<const Model> model_;
-  std::shared_ptr<ServedModel> served_ = std::make_shared<ServedModel>();
-  PromptCache cache_{size_t{1} << 30};
-  std::optional<Scheduler> scheduler_;
-  GenerationId last_id_ = 0;
 };
 
 TEST_F(ToolCallsTest, CallsAndThoughtsAreNotInTheText) {

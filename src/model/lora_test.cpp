@@ -33,14 +33,6 @@ std::string name_of(const RunOptions& run) {
                                          : run.isa;
 }
 
-float distance(const std::vector<float>& a, const std::vector<float>& b) {
-  float largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    largest = std::max(largest, std::abs(a[i] - b[i]));
-  }
-  return largest;
-}
-
 // Of logits, as in model_test.cpp.
 float bound_of(Numerics numerics) {
   return numerics == Numerics::kExact ? 1e-3f : 0.12f;

@@ -115,14 +115,6 @@ void prefill(
   }
 }
 
-float distance(const std::vector<float>& a, const std::vector<float>& b) {
-  float largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    largest = std::max(largest, std::abs(a[i] - b[i]));
-  }
-  return largest;
-}
-
 TokenId argmax(const std::vector<float>& logits) {
   return static_cast<TokenId>(
       std::max_element(logits.begin(), logits.end()) - logits.begin());

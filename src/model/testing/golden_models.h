@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -96,6 +97,17 @@ step(const Model& model, KvState& kv, std::span<const TokenId> tokens) {
   EXPECT_TRUE(logits.is_ok()) << logits.status().message();
   const float* data = (*logits)->data<float>();
   return {data, data + model.config().vocab_size};
+}
+
+// Of logits: the largest difference.
+inline float distance(
+    const std::vector<float>& a,
+    const std::vector<float>& b) {
+  float largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    largest = std::max(largest, std::abs(a[i] - b[i]));
+  }
+  return largest;
 }
 
 inline std::vector<TokenId> some_tokens(int n, int seed = 1) {
