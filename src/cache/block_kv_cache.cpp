@@ -91,7 +91,7 @@ void BlockKvCache::move_to_buffer_up_to(int64_t end) {
     return static_cast<size_t>(blocks_for(positions) - moved->first_block) *
         block_bytes();
   };
-  moved->pages = PageBuffer(size(end));
+  moved->pages = PageBuffer::filled_in_step(size(end));
   moved->written = offset_ + pending_;
   if (moved->written > 0) {
     const auto dropped =

@@ -17,6 +17,12 @@ class PageBuffer {
   PageBuffer() = default; // of no bytes
   // Throws std::bad_alloc.
   explicit PageBuffer(size_t bytes);
+  // One of many that fill in step, as those of a model's layers do: each
+  // begins at another place of a huge page than the last ones, in small pages
+  // up to the next. So no step has the system clear a huge page for every one
+  // of them, and a few rows of each take little memory.
+  // Throws std::bad_alloc.
+  static PageBuffer filled_in_step(size_t bytes);
   ~PageBuffer();
   PageBuffer(PageBuffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
@@ -35,7 +41,8 @@ class PageBuffer {
   }
 
   // Makes it so large at least; it keeps what it holds, and may be elsewhere
-  // then. Nothing is copied where the system can move pages.
+  // then, at the same place of a huge page. Nothing is copied where the system
+  // can move pages.
   // Throws std::bad_alloc, and has changed nothing.
   void grow(size_t bytes);
 
@@ -48,6 +55,9 @@ class PageBuffer {
   void reserve(size_t bytes);
 
  private:
+  // Takes over pages from map_pages().
+  PageBuffer(std::byte* data, size_t bytes) : data_(data), bytes_(bytes) {}
+
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
 };
